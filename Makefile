@@ -1,0 +1,44 @@
+# Needs Python ≥ 3.11 and make. Everything is installed into .venv; a second call reuses it.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test slow check format clean
+
+demo: .venv/installed                 ## train on cartpole and show the result
+	$(BIN)/ddopg train cartpole --steps 8000 --seed 16
+
+test: .venv/installed-test            ## the fast test suite
+	$(BIN)/python -m pytest
+
+slow: .venv/installed-test            ## long learning runs
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+check: .venv/installed-dev            ## format, lint, types, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: .venv/installed-dev           ## rewrite the files in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ddopg needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(PIP) --editable .
+	touch $@
+
+.venv/installed-test: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[test]'
+	touch $@ .venv/installed
+
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[dev]'
+	touch $@ .venv/installed .venv/installed-test

@@ -1,0 +1,197 @@
+"""The policy artefact: what a user takes away. One safetensors file that describes itself.
+
+The tensor is θ; the metadata are JSON: spaces, policy class, horizon, configuration, version. Reading one can run no
+code: safetensors holds numbers, and the description is checked field by field.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from ddopg._version import __version__
+from ddopg.config import Config, from_dict, to_dict
+from ddopg.envs.gym_adapter import Problem
+from ddopg.errors import ArtefactError, DDOPGError, require
+from ddopg.policies import Policy, make_policy
+
+FORMAT = "ddopg-policy"
+SCHEMA = 1
+LARGEST_FILE = 256 * 2**20  # bytes; a policy of 64 million parameters
+
+
+class TrainedPolicy(NamedTuple):
+    """A policy with fixed parameters, ready to act."""
+
+    theta: np.ndarray  # (D,)
+    problem: Problem
+    config: Config
+    environment: str | None = None  # the Gymnasium id it was learnt on, if any
+    note: dict[str, Any] = {}  # noqa: RUF012  what is known of it: return, steps, seed
+
+    @property
+    def policy(self) -> Policy:
+        """The policy class that θ belongs to."""
+        return policy_for(self.problem, self.config)
+
+    def act(self, observation: Any) -> np.ndarray:
+        """The action for one observation (O,)."""
+        return np.asarray(self.policy.act(self.theta, _vector(observation, self.problem.observation_size)))
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[np.ndarray, Any]:
+        """Action(s) for one observation (O,) or a batch (B, O), clipped to the action range; and `state`.
+
+        The signature is the one that stable-baselines3's tools expect; the policy is always deterministic.
+        """
+        observation = np.asarray(observation, np.float32)
+        size = self.problem.observation_size
+        batch = observation.ndim > 1 and observation.shape[0] * size == observation.size
+        rows = observation.reshape(-1, size) if batch else _vector(observation, size)
+        action = np.asarray(self.policy.act(self.theta, rows))
+        return np.clip(action, self.problem.low, self.problem.high).astype(np.float32), state
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as one safetensors file, whole or not at all."""
+        path = Path(path)
+        data = safetensors.numpy.save({"theta": self.theta}, metadata=_describe(self))
+        return _write_atomically(path, data)
+
+
+def policy_for(problem: Problem, config: Config) -> Policy:
+    """The policy class of a configuration on a problem."""
+    return make_policy(
+        config.policy, problem.observation_size, np.asarray(problem.low), np.asarray(problem.high)
+    )
+
+
+def load(path: str | os.PathLike[str]) -> TrainedPolicy:
+    """Read a policy file written by `save`; anything else gets an `ArtefactError`."""
+    path = Path(path)
+    try:
+        require(
+            path.stat().st_size <= LARGEST_FILE,
+            f"{path} has {path.stat().st_size} bytes, a policy file has at most {LARGEST_FILE}",
+            ArtefactError,
+        )
+        with safetensors.safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            names = list(file.keys())
+            theta = file.get_tensor("theta") if names == ["theta"] else None
+    except OSError as error:
+        raise ArtefactError(f"cannot read {path}: {error.strerror or error}; check the path") from error
+    except (safetensors.SafetensorError, ValueError, TypeError) as error:
+        raise ArtefactError(
+            f"{path} is not a readable safetensors file ({error}); it is damaged, or not a policy of ddopg"
+        ) from error
+    return _understand(path, metadata, theta)
+
+
+def _describe(trained: TrainedPolicy) -> dict[str, str]:
+    return {
+        "format": FORMAT,
+        "schema": str(SCHEMA),
+        "version": __version__,
+        "problem": json.dumps(trained.problem._asdict()),
+        "config": json.dumps(to_dict(trained.config)),
+        "environment": json.dumps(trained.environment),
+        "note": json.dumps(trained.note),
+    }
+
+
+def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPolicy:
+    require(
+        metadata.get("format") == FORMAT and theta is not None,
+        f"{path} is a safetensors file, but not a policy of ddopg; expected the format {FORMAT!r} and one tensor "
+        f"'theta', got the format {metadata.get('format')!r}",
+        ArtefactError,
+    )
+    require(
+        metadata.get("schema") == str(SCHEMA),
+        f"{path} has schema {metadata.get('schema')!r}, this version of ddopg reads {SCHEMA}; update ddopg",
+        ArtefactError,
+    )
+    try:
+        trained = TrainedPolicy(
+            theta=theta,
+            problem=_problem(json.loads(metadata["problem"])),
+            config=from_dict(json.loads(metadata["config"])),
+            environment=_text_or_none(json.loads(metadata["environment"])),
+            note=dict(json.loads(metadata["note"])),
+        )
+        size = trained.policy.size
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, DDOPGError) as error:
+        raise ArtefactError(f"the description inside {path} is damaged: {error!r}") from error
+    require(
+        theta.dtype == np.float32 and theta.shape == (size,) and bool(np.isfinite(theta).all()),
+        f"{path} describes a policy of {size} finite float32 parameters, but holds {theta.dtype} {theta.shape}",
+        ArtefactError,
+    )
+    return trained
+
+
+def _problem(values: dict[str, Any]) -> Problem:
+    problem = Problem(
+        observation_size=values["observation_size"],
+        low=tuple(map(float, values["low"])),
+        high=tuple(map(float, values["high"])),
+        horizon=values["horizon"],
+    )
+    for size in (problem.observation_size, problem.horizon, problem.action_size):
+        require(
+            type(size) is int and 0 < size < 2**31,
+            f"a size must be a positive number, got {size!r}",
+            ArtefactError,
+        )
+    require(
+        len(problem.low) == len(problem.high)
+        and all(a <= b for a, b in zip(problem.low, problem.high, strict=True)),
+        f"the action range must have low ≤ high, got {problem.low} and {problem.high}",
+        ArtefactError,
+    )
+    return problem
+
+
+def _text_or_none(value: Any) -> str | None:
+    require(value is None or isinstance(value, str), f"expected a name, got {value!r}", ArtefactError)
+    return value
+
+
+def _vector(observation: Any, size: int) -> np.ndarray:
+    vector = np.asarray(observation, np.float32).ravel()
+    require(
+        vector.size == size,
+        f"the policy expects an observation of {size} numbers, got {vector.size}",
+        DDOPGError,
+    )
+    return vector
+
+
+def _write_atomically(path: Path, data: bytes) -> Path:
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise ArtefactError(
+            f"cannot write {path}: {error.strerror or error}; choose a directory that exists and is writable"
+        ) from error
+    return path

@@ -1,0 +1,216 @@
+"""What can be chosen: frozen values, checked at birth, each with its provenance.
+
+Three presets: `paper` (the equations and table of values of the paper), `released` (what the authors' code
+does where it differs) and `default` (ours). Where the paper is silent, the choice is written at the field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from ddopg.errors import ConfigError, require, require_positive, unknown
+
+OptimiserName = Literal["sgd", "adam", "momentum", "sghmc"]
+SelectionName = Literal["softmax", "latest"]
+ObjectiveName = Literal["penalty", "lower_bound", "ess_bonus"]
+NormalisationName = Literal["weights", "count"]
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """The policy class: a tanh network, or a linear map where `hidden` is empty."""
+
+    hidden: tuple[int, ...] = (16, 16)
+    """Units of each hidden tanh layer; empty for a linear policy. (16, 16) is the released code's."""
+    squash: bool = False
+    """Send the output through tanh onto the action range. Off: raw output, as in the paper's experiments."""
+
+    def __post_init__(self) -> None:
+        require(
+            all(units > 0 for units in self.hidden),
+            f"policy.hidden must list positive layer sizes, got {self.hidden}",
+        )
+
+
+@dataclass(frozen=True)
+class DesignConfig:
+    """The initial design: a lone θ₀ is a stationary point of the surrogate, so several policies start."""
+
+    policies: int = 5
+    """How many random policies are rolled out first (released code: 5; the paper is silent)."""
+    spread: float = 1.0
+    """Standard deviation around θ₀ on every parameter (released code: 1)."""
+
+    def __post_init__(self) -> None:
+        require(self.policies >= 2, f"design.policies must be at least 2, got {self.policies}")
+        require_positive("design.spread", self.spread)
+
+
+@dataclass(frozen=True)
+class SelectionConfig:
+    """Which trajectories of the memory the surrogate is built from."""
+
+    rule: SelectionName = "softmax"
+    """`softmax` over normalised returns, Eq. (21), or the `latest` ones."""
+    size: int = 50
+    """N_max, the number of draws (paper, Table 1: 50)."""
+    temperature: float = 0.1
+    """λ of the softmax (paper, Table 1: 0.1)."""
+    replacement: bool = True
+    """Draw independently, so that one trajectory may be drawn twice (Algorithm 1), or each at most once."""
+    keep_last: int = 0
+    """The latest k trajectories are always in (released code: 3)."""
+
+    def __post_init__(self) -> None:
+        require(self.size >= 2, f"selection.size must be at least 2, got {self.size}")
+        require_positive("selection.temperature", self.temperature)
+        require(
+            0 <= self.keep_last <= self.size,
+            f"selection.keep_last must lie between 0 and selection.size = {self.size}, got {self.keep_last}",
+        )
+
+
+@dataclass(frozen=True)
+class SurrogateConfig:
+    """The surrogate model of the return and the objective built on it."""
+
+    length_scale: tuple[float, ...] = (math.exp(1.5),)
+    """Standard deviation of the evaluation policy, Eq. (13): one value, or one per action dimension.
+    The paper's Table 1 has log Σ = 3, a covariance, hence exp(3/2); the released code has exp(3)."""
+    normalisation: NormalisationName = "weights"
+    """Z of Eq. (14): `weights` is the weighted estimator Z = Σw, `count` the plain one Z = N."""
+    epsilon: float = 0.0
+    """Added to every denominator by the released code (1e-8): far from data the estimate then falls to 0.
+    The paper has none."""
+    objective: ObjectiveName = "penalty"
+    """`penalty`: Ĵ − ‖R‖∞ γ √(1/ESS), Eq. (20); `lower_bound`: Eq. (19) with δ; `ess_bonus`: the released
+    code's Ĵ/‖R‖∞ + γ ESS/N_max. All are divided by ‖R‖∞, which moves no maximum."""
+    penalty: float = 0.05
+    """γ (paper, Table 1: 0.05)."""
+    bound_growth: float = 0.0
+    """‖R‖∞ is renewed when it has grown by more than this share (released code: 0.1)."""
+    delta: float = 0.2
+    """δ of the lower bound, 0 < δ < 1 (paper, Fig. 1: 0.2)."""
+
+    def __post_init__(self) -> None:
+        require(len(self.length_scale) > 0, "surrogate.length_scale must hold at least one value, got none")
+        for value in self.length_scale:
+            require_positive("surrogate.length_scale", value)
+        require(0 < self.delta < 1, f"surrogate.delta must lie in (0, 1), got {self.delta}")
+        require(
+            0 <= self.penalty < math.inf,
+            f"surrogate.penalty must be finite and at least 0, got {self.penalty}",
+        )
+        require(self.bound_growth >= 0, f"surrogate.bound_growth must be at least 0, got {self.bound_growth}")
+        require(0 <= self.epsilon < 1, f"surrogate.epsilon must lie in [0, 1), got {self.epsilon}")
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """The inner optimisation of the surrogate objective."""
+
+    optimiser: OptimiserName = "adam"
+    """Adam is the paper's; `momentum` (of the normalised gradient) the released code's."""
+    learning_rate: float = 0.01
+    """Step size. The paper is silent: Adam's customary order of magnitude. Released code: 0.03."""
+    momentum: float = 0.75
+    """Of `momentum` and, as 1 − friction, of `sghmc` (released code: 0.75)."""
+    noise: float = 1e-4
+    """Temperature of `sghmc`; 0 turns it into plain momentum."""
+    steps: int = 1000
+    """At most this many steps per iteration (released code: 1000; the paper: until convergence)."""
+    tolerance: float = 1e-3
+    """Stop when the standard deviation of the last `window` objective values falls below it (released)."""
+    window: int = 9
+    """See `tolerance`."""
+    carry: bool = False
+    """Keep the optimiser's state from iteration to iteration (released code: yes)."""
+
+    def __post_init__(self) -> None:
+        require_positive("search.learning_rate", self.learning_rate)
+        require(0 <= self.momentum < 1, f"search.momentum must lie in [0, 1), got {self.momentum}")
+        require(self.noise >= 0, f"search.noise must be at least 0, got {self.noise}")
+        require(self.steps >= 1, f"search.steps must be at least 1, got {self.steps}")
+        require(self.tolerance >= 0, f"search.tolerance must be at least 0, got {self.tolerance}")
+        require(self.window >= 2, f"search.window must be at least 2, got {self.window}")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that defines a learner; the same config, seed and machine give the same run."""
+
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    design: DesignConfig = field(default_factory=DesignConfig)
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
+    surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    discount: float = 1.0
+    """γ of the return below Eq. (1); the experiments of the paper add rewards up undiscounted."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
+
+
+PAPER = Config()
+
+RELEASED = Config(
+    selection=SelectionConfig(replacement=False, keep_last=3),
+    surrogate=SurrogateConfig(
+        length_scale=(math.exp(3.0),), epsilon=1e-8, objective="ess_bonus", bound_growth=0.1, delta=0.1
+    ),
+    search=SearchConfig(optimiser="momentum", learning_rate=0.03, carry=True),
+)
+
+PRESETS = {"default": RELEASED, "paper": PAPER, "released": RELEASED}
+
+
+def preset(name: str) -> Config:
+    """The configuration of that name."""
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    return PRESETS[name]
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The configuration as plain numbers, strings and lists, ready for JSON."""
+    return {
+        f.name: to_dict(value) if dataclasses.is_dataclass(value) else _plain(value)
+        for f in dataclasses.fields(config)
+        for value in [getattr(config, f.name)]
+    }
+
+
+def from_dict(values: dict[str, Any], kind: type = Config) -> Any:
+    """The inverse of `to_dict`: unknown keys and wrong types are refused by name."""
+    require(
+        isinstance(values, dict), f"{kind.__name__} must be a table of names, got {type(values).__name__}"
+    )
+    hints = get_type_hints(kind)
+    for name in values:
+        if name not in hints:
+            raise unknown(f"field of {kind.__name__}", name, hints)
+    return kind(**{name: _typed(name, value, hints[name]) for name, value in values.items()})
+
+
+def _typed(name: str, value: Any, hint: Any) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return from_dict(value, hint)  # type: ignore[arg-type]
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise unknown(f"value of {name}", str(value), get_args(hint))
+        return value
+    if get_origin(hint) is tuple:
+        require(isinstance(value, (list, tuple)), f"{name} must be a list, got {value!r}")
+        return tuple(_typed(name, v, get_args(hint)[0]) for v in value)
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        raise ConfigError(f"{name} must be of type {hint.__name__}, got {value!r}")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,134 @@
+"""The nouns. Immutable records; axis letters are the same everywhere:
+
+N trajectories · H steps (horizon, padded) · O observation · A action · D policy parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ddopg.errors import TrajectoryError, require
+
+if TYPE_CHECKING:
+    from jax import Array
+
+
+class Trajectory(NamedTuple):
+    """One rollout of one deterministic policy, padded to the horizon."""
+
+    theta: np.ndarray  # (D,)   float32, the parameters that acted
+    observations: np.ndarray  # (H, O) float32, what the policy saw before each action
+    actions: np.ndarray  # (H, A) float32, what the policy answered (before any clipping by the environment)
+    rewards: np.ndarray  # (H,)   float64, zero after the end
+    alive: np.ndarray  # (H,)   bool, true for the steps that happened
+    terminated: bool  # the task ended the episode
+    truncated: bool  # the clock ended it
+    seed: int  # `rollout(env, policy, theta, seed)` plays it again; −1: it cannot be replayed
+
+    @property
+    def length(self) -> int:
+        """The number of environment steps it cost."""
+        return int(self.alive.sum())
+
+    @property
+    def horizon(self) -> int:
+        """The padded length."""
+        return len(self.alive)
+
+
+class Evidence(NamedTuple):
+    """The selected trajectories, stacked and padded to N rows: all that the surrogate knows."""
+
+    observations: Array  # (N, H, O)
+    actions: Array  # (N, H, A)
+    alive: Array  # (N, H)
+    returns: Array  # (N,)
+    log_q: Array  # (N,) log mixture likelihood of each trajectory
+    counts: Array  # (N,) how often each was drawn; 0 marks a padding row
+
+
+class Estimate(NamedTuple):
+    """What the surrogate says about one policy."""
+
+    mean: Array  # Ĵ(θ)
+    variance: Array  # of the return under θ, as the weighted data show it
+    ess: Array  # effective sample size, 1 ≤ ESS ≤ N
+    lower_bound: Array  # with probability 1 − δ
+    weights: Array  # (N,) self-normalised
+
+
+def returns_of(rewards: np.ndarray, discount: float = 1.0) -> float:
+    """R(τ) = Σₜ γᵗ rₜ, the (discounted) return below Eq. (1). Rewards after the end are zero."""
+    return float(np.sum(rewards * discount ** np.arange(len(rewards))))
+
+
+def make_trajectory(
+    theta: Any,
+    observations: Any,
+    actions: Any,
+    rewards: Any,
+    *,
+    horizon: int,
+    terminated: bool = False,
+    truncated: bool | None = None,
+    seed: int = -1,
+) -> Trajectory:
+    """Check the arrays of one episode (T ≤ horizon steps) and pad them with zeros to the horizon.
+
+    `truncated` defaults to "the episode did not terminate": then the clock, or the operator, ended it.
+    """
+    theta = np.asarray(theta, np.float32)
+    rewards = _finite("rewards", rewards, np.float64, ndim=1)
+    observations = _finite("observations", observations, np.float32, ndim=2)
+    actions = _finite("actions", actions, np.float32, ndim=2)
+    steps = len(rewards)
+    require(
+        0 < steps <= horizon,
+        f"a trajectory must have between 1 and {horizon} steps (the horizon), got {steps}; "
+        "cut it, or make the learner with a longer horizon",
+        TrajectoryError,
+    )
+    require(
+        len(observations) == len(actions) == steps,
+        f"observations, actions and rewards must have one row per step, got {len(observations)}, "
+        f"{len(actions)} and {steps}; leave out the observation after the last action",
+        TrajectoryError,
+    )
+    return Trajectory(
+        theta=theta,
+        observations=_pad(observations, horizon),
+        actions=_pad(actions, horizon),
+        rewards=_pad(rewards, horizon),
+        alive=np.arange(horizon) < steps,
+        terminated=bool(terminated),
+        truncated=bool(not terminated if truncated is None else truncated),
+        seed=int(seed),
+    )
+
+
+def _finite(name: str, values: Any, dtype: type, ndim: int) -> np.ndarray:
+    try:
+        array: np.ndarray = np.asarray(values, dtype)
+    except (TypeError, ValueError) as error:
+        raise TrajectoryError(f"{name} must be an array of numbers: {error}") from error
+    require(
+        array.ndim == ndim,
+        f"{name} must have {ndim} axes {('(steps,)', '(steps, size)')[ndim - 1]}, got shape {array.shape}; "
+        "reshape it so that the first axis is time",
+        TrajectoryError,
+    )
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise TrajectoryError(
+            f"{name} must be finite, got {array[tuple(bad[0])]} at step {bad[0][0]} "
+            f"({len(bad)} such values); repair the sensor or cut the episode before that step"
+        )
+    return array
+
+
+def _pad(array: np.ndarray, horizon: int) -> np.ndarray:
+    out = np.zeros((horizon, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out

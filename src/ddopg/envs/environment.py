@@ -1,0 +1,150 @@
+"""The Gymnasium side: one environment class around any simulation of this package."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg.envs.base import PYTHON, Task
+
+_FAR = 1e6  # observations are not bounded by the tasks; Gymnasium warns about an infinite Box
+
+
+class Simulation(Protocol):
+    """What an environment needs to know about the thing it steps."""
+
+    @property
+    def task(self) -> Task | None:
+        """The pure simulator behind it, if there is one."""
+
+    @property
+    def observation_size(self) -> int:
+        """Numbers per observation."""
+
+    @property
+    def action_bound(self) -> tuple[float, ...]:
+        """Largest force the physics applies, per dimension."""
+
+    @property
+    def state(self) -> Any:
+        """What a painter draws."""
+
+    def draw(self, generator: np.random.Generator, /) -> np.ndarray:
+        """The initial observation of a random reset."""
+
+    def start(self, observation: Sequence[float]) -> np.ndarray:
+        """Begin an episode as if the reset had drawn this observation; return it as the simulation has it."""
+
+    def step(self, action: Sequence[float]) -> tuple[np.ndarray, float, bool]:
+        """Advance one step: observation, reward, terminated."""
+
+
+class TaskSimulation:
+    """A `Task` and its current state, on plain floats."""
+
+    state: Any
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.observation_size = task.observation_size
+        self.action_bound = task.action_bound
+        self.draw = task.draw
+
+    def start(self, observation: Sequence[float]) -> np.ndarray:
+        """See `Simulation`."""
+        self.state = self.task.start(observation, PYTHON)
+        return self.task.observe(self.state, PYTHON)
+
+    def step(self, action: Sequence[float]) -> tuple[np.ndarray, float, bool]:
+        """See `Simulation`."""
+        task = self.task
+        self.state = state = task.step(self.state, action, PYTHON)
+        return task.observe(state, PYTHON), task.reward(state, action, PYTHON), task.terminated(state, PYTHON)
+
+
+class Environment(gym.Env[np.ndarray, np.ndarray]):
+    """A simulation with Gymnasium's manners. `task` is its pure simulator, or None if it has none.
+
+    Actions are taken as given, even beyond `action_space`: the physics clips what it applies, but the costs
+    count the unclipped action, as `metadata["unclipped_actions"]` says. Observations are float64, as the
+    physics is: rounding them would hide the difference between a faithful step and a nearly faithful one.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "unclipped_actions": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        paint: Callable[[Any], np.ndarray],
+        render_fps: int,
+        render_mode: str | None = None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(
+                f"render_mode must be None or 'rgb_array', got {render_mode!r}; for a window, wrap the "
+                "'rgb_array' environment in gymnasium.wrappers.HumanRendering"
+            )
+        self.metadata = {**self.metadata, "render_fps": render_fps}
+        self.render_mode = render_mode
+        bound = np.array(simulation.action_bound, np.float32)
+        self.action_space = gym.spaces.Box(-bound, bound, dtype=np.float32)
+        self.observation_space = gym.spaces.Box(-_FAR, _FAR, (simulation.observation_size,), np.float64)
+        self.task = simulation.task
+        self._simulation, self._paint, self._close = simulation, paint, close
+        self._started = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Draw a start, or take `options={"observation": o}` as if the reset had drawn o."""
+        super().reset(seed=seed)
+        given = _given_observation(options or {}, self._simulation.observation_size)
+        start = given or self._simulation.draw(self.np_random).tolist()
+        self._started = True
+        return self._simulation.start(start), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """One step. Never truncates: the time limit is Gymnasium's wrapper, put on by `gym.make`."""
+        self._require_start("step")
+        values = _checked("action", action, len(self._simulation.action_bound))
+        observation, reward, terminated = self._simulation.step(values)
+        return observation, reward, terminated, False, {}
+
+    def render(self) -> np.ndarray | None:
+        """The current state as an (height, width, 3) image, or None without a render mode."""
+        if self.render_mode is None:
+            gym.logger.warn('render() draws nothing without a mode: gym.make(..., render_mode="rgb_array")')
+            return None
+        self._require_start("render")
+        return self._paint(self._simulation.state)
+
+    def close(self) -> None:
+        """Give back what the painter holds."""
+        self._close()
+
+    def _require_start(self, what: str) -> None:
+        if not self._started:
+            raise gym.error.ResetNeeded(f"cannot {what} before the first episode; call env.reset() first")
+
+
+def _given_observation(options: dict[str, Any], size: int) -> list[float] | None:
+    unknown = sorted(set(options) - {"observation"})
+    if unknown:
+        raise ValueError(f"reset knows the option 'observation', got {unknown}; leave the others out")
+    if "observation" not in options:
+        return None
+    return _checked("options['observation']", options["observation"], size)
+
+
+def _checked(what: str, value: Any, size: int) -> list[float]:
+    """The numbers of a vector that has the right size and is finite."""
+    vector = np.asarray(value, np.float64)
+    if vector.shape != (size,):
+        raise ValueError(f"{what} must have shape ({size},), got shape {vector.shape}; pass a flat vector")
+    numbers: list[float] = vector.tolist()
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(f"{what} must be finite, got {numbers}; check the policy that made it for NaN")
+    return numbers

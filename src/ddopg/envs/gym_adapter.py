@@ -1,0 +1,91 @@
+"""Any Gymnasium environment with Box spaces, seen as a problem: sizes, action range, horizon.
+
+`make` accepts the short names of the three tasks and every registered id; what cannot be learnt on is refused
+with a sentence that says how to make it fit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg.errors import SpaceError, require, unknown
+
+SHORT_NAMES = {
+    "cartpole": "ddopg/Cartpole-v0",
+    "mountaincar": "ddopg/MountainCar-v0",
+    "swimmer": "ddopg/Swimmer-v0",
+}
+
+
+class Problem(NamedTuple):
+    """What a learner must know about a task before the first rollout."""
+
+    observation_size: int
+    low: tuple[float, ...]  # (A,) of the action range
+    high: tuple[float, ...]
+    horizon: int
+
+    @property
+    def action_size(self) -> int:
+        """A."""
+        return len(self.low)
+
+
+def make(name: str, **options: Any) -> gym.Env:
+    """The environment of that name: `cartpole`, `mountaincar`, `swimmer`, or any Gymnasium id."""
+    identifier = SHORT_NAMES.get(name, name)
+    try:
+        return gym.make(identifier, **options)
+    except gym.error.DependencyNotInstalled as error:
+        raise SpaceError(f"{identifier} needs a package that is not installed: {error}") from error
+    except gym.error.Error as error:
+        raise unknown("environment", name, {*SHORT_NAMES, *gym.registry}) from error
+
+
+def problem_of(env: gym.Env, horizon: int | None = None) -> Problem:
+    """The problem that an environment poses."""
+    if horizon is None and env.spec is not None:
+        horizon = env.spec.max_episode_steps
+    return problem_of_spaces(env.observation_space, env.action_space, horizon)
+
+
+def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
+    """The problem that two spaces and a horizon pose."""
+    _require_box("observation", observation_space, "gymnasium.wrappers.FlattenObservation")
+    _require_box("action", action_space, "a wrapper that maps a vector onto it; DD-OPG acts continuously")
+    require(
+        horizon is not None and horizon >= 1,
+        f"an episode needs a time limit of at least one step, got {horizon}; pass horizon=..., or make the "
+        "environment with max_episode_steps=...",
+        SpaceError,
+    )
+    assert horizon is not None
+    return Problem(
+        observation_size=math.prod(observation_space.shape),
+        low=tuple(map(float, np.ravel(action_space.low))),
+        high=tuple(map(float, np.ravel(action_space.high))),
+        horizon=int(horizon),
+    )
+
+
+def takes_unclipped_actions(env: gym.Env) -> bool:
+    """Whether the environment clips by itself and wants to see what the policy really asked for."""
+    return bool(env.unwrapped.metadata.get("unclipped_actions", False))
+
+
+def _require_box(what: str, space: Any, remedy: str) -> None:
+    require(
+        isinstance(space, gym.spaces.Box),
+        f"the {what} space must be a Box (a vector of real numbers), got {space}; use {remedy}",
+        SpaceError,
+    )
+    require(
+        np.issubdtype(space.dtype, np.floating) or what == "observation",
+        f"the {what} space must hold real numbers, got dtype {space.dtype}; use {remedy}",
+        SpaceError,
+    )
+    require(math.prod(space.shape) > 0, f"the {what} space is empty: {space}", SpaceError)

@@ -1,0 +1,173 @@
+"""The importance-sampling mathematics of the paper: no policy, no environment, all in log space.
+
+One numbered equation is one function; `docs/equations.md` is the table. Axes: N trajectories, M policies,
+D parameters. `R` are returns (N,), `log_w` log importance weights (N,), `scores` are
+Σₜ ∇_θ log π(aₜ|sₜ; θ) per trajectory (N, D).
+
+`counts` (N,) says how often each row stands in the sample: draws with replacement are merged into counts, and
+rows of padding have count 0. None means once each.
+
+`epsilon` is no part of the paper: the released code adds it to its denominators, so that its estimate falls to
+0 far from the data. 0 leaves the formula as printed.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import logsumexp
+
+
+def expected_return(log_p: Array, R: Array) -> Array:
+    """J(θ) = ∫ p(τ|θ) R(τ) dτ.  Eq. (1), eq:ExpectedCostDefinition.
+
+    On a trajectory space that can be enumerated the integral is a sum over its N members.
+    """
+    return jnp.sum(jnp.exp(log_p) * R)
+
+
+def log_trajectory_likelihood(log_pi: Array, alive: Array, log_dynamics: Array | float = 0.0) -> Array:
+    """log p(τ|θ) = log p(s₀) + Σₜ log p(sₜ₊₁|sₜ,aₜ) + log π(aₜ|sₜ; θ).  Eq. (2), eq:TrajectoryLikelihood.
+
+    `log_dynamics` holds the terms without θ; they are unknown and cancel in every ratio, hence 0.
+    """
+    # A step that did not happen has log-density 0, not −∞: a short episode must not look unlikely.
+    return log_dynamics + jnp.sum(jnp.where(alive, log_pi, 0.0), axis=-1)
+
+
+def likelihood_ratio_gradient(log_p: Array, scores: Array, R: Array) -> Array:
+    """∇J(θ) = ∫ p(τ|θ) ∇log p(τ|θ) R(τ) dτ.  Eq. (3), eq:LikelihoodRatioPolicyGradient.
+
+    Enumerated as in `expected_return`.
+    """
+    return jnp.einsum("n,nd,n->d", jnp.exp(log_p), scores, R)
+
+
+def monte_carlo_return(R: Array) -> Array:
+    """Ĵ_MC = 1/N Σᵢ R(τᵢ), τᵢ ~ p(τ|θ).  Eq. (4), eq:J_MC."""
+    return jnp.mean(R)
+
+
+def monte_carlo_gradient(scores: Array, R: Array) -> Array:
+    """∇Ĵ_MC = 1/N Σᵢ [Σₜ ∇log π(aₜ|sₜ; θ)] R(τᵢ).  Eq. (5), eq:J_grad_MC."""
+    return jnp.mean(scores * R[:, None], axis=0)
+
+
+def reweighted_expectation(log_p: Array, log_q: Array, R: Array) -> Array:
+    """J(θ) = ∫ p(τ|θ') p(τ|θ)/p(τ|θ') R(τ) dτ.  Eq. (6), eq:ImportanceSamplingGeneral.
+
+    Enumerated as in `expected_return`; q = p(·|θ') must cover p.
+    """
+    return jnp.sum(jnp.exp(log_q) * jnp.exp(log_p - log_q) * R)
+
+
+def importance_sampling_return(log_w: Array, R: Array, counts: Array | None = None) -> Array:
+    """Ĵ_IS(θ) = 1/N Σᵢ w(τᵢ, θ) R(τᵢ).  Eqs. (7) and (8), eq:MCISCostEstimator."""
+    number = R.shape[0] if counts is None else jnp.sum(counts)
+    return _sum(counts, jnp.exp(_drop_padding(log_w, counts)) * R) / number
+
+
+def log_importance_weights(log_p: Array, log_p_behaviour: Array) -> Array:
+    """log w(τ, θ) = Σₜ log π(aₜ|sₜ; θ) − Σₜ log π(aₜ|sₜ; θ').  Eq. (9), eq:ImportanceWeights."""
+    return log_p - log_p_behaviour
+
+
+def log_mixture(log_p: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
+    """log q(τⱼ) = log 1/N Σᵢ p(τⱼ|θᵢ), the denominator of Eq. (10).  Row i: policy; column j: trajectory.
+
+    `epsilon` is relative to the largest likelihood of that trajectory.
+    """
+    weights = None if counts is None else counts[:, None]
+    number = log_p.shape[0] if counts is None else jnp.sum(counts)
+    log_q = logsumexp(log_p, axis=0, b=weights) - jnp.log(number)
+    if not epsilon:
+        return log_q
+    largest = jnp.max(log_p, axis=0, where=None if weights is None else weights > 0, initial=-jnp.inf)
+    return jnp.logaddexp(log_q, jnp.log(epsilon) + largest)
+
+
+def log_mixture_weights(log_p: Array, log_p_policies: Array, counts: Array | None = None) -> Array:
+    """log w(τ, θ) = Σₜ log π(aₜ|sₜ; θ) − log 1/N Σⱼ Πₜ π(aₜ|sₜ; θⱼ).  Eq. (10), eq:MixtureImportanceWeights."""
+    return log_p - log_mixture(log_p_policies, counts)
+
+
+def weighted_importance_sampling_return(
+    log_w: Array, R: Array, counts: Array | None = None, epsilon: float = 0.0
+) -> Array:
+    """Ĵ_WIS(θ) = 1/Z Σᵢ w(τᵢ, θ) R(τᵢ), Z = Σᵢ w(τᵢ, θ).  Eqs. (11) and (22), eq:WeightedImportanceSampling.
+
+    With Z = N it is `importance_sampling_return`.
+    """
+    return jnp.sum(normalised_weights(log_w, counts, epsilon) * R)
+
+
+def weighted_gradient(log_w: Array, scores: Array, R: Array, counts: Array | None = None) -> Array:
+    """∇Ĵ_WIS = 1/Z Σᵢ w(τᵢ,θ) [Σₜ ∇log π(aₜ|sₜ; θ)] [R(τᵢ) − Ĵ_WIS(θ)].  Proposition 1.
+
+    Eq. (12), eq:NormalizedPolicyGradient, derived in Eqs. (23) to (28),
+    eq:WeightedImportanceSamplingPolicyGradient: normalising the weights acts as a baseline.
+    """
+    baseline = weighted_importance_sampling_return(log_w, R, counts)
+    return jnp.einsum("n,nd,n->d", normalised_weights(log_w, counts), scores, R - baseline)
+
+
+def normalised_weights(log_w: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
+    """w̄ᵢ = wᵢ / Σⱼ wⱼ, counts included: the share of row i in the estimate."""
+    shares = jnp.exp(_log_shares(log_w, counts, epsilon))
+    return shares if counts is None else counts * shares
+
+
+def return_variance(log_w: Array, R: Array, counts: Array | None = None) -> Array:
+    """Σᵢ w̄ᵢ (R(τᵢ) − Ĵ_WIS)²: the variance of the return under θ, the shaded band of Fig. 1."""
+    w = normalised_weights(log_w, counts)
+    return jnp.sum(w * jnp.square(R - jnp.sum(w * R)))
+
+
+def renyi_lower_bound(mean: Array, d2: Array, count: Array | int, return_bound: Array, delta: float) -> Array:
+    """E[R] ≥ Ĵ − ‖R‖∞ √((1−δ) d₂(p‖q) / (δ N)) with probability 1−δ.  Eq. (16), eq:LowerBound.
+
+    d₂ is the exponentiated 2-Rényi divergence.
+    """
+    return mean - return_bound * jnp.sqrt((1 - delta) * d2 / (delta * count))
+
+
+def paper_effective_sample_size(log_w: Array, counts: Array | None = None) -> Array:
+    """ESS = 1 / Σᵢ w̃(τᵢ, θ)².  Eq. (17), as printed: it is a sample size only for weights that sum to one."""
+    return jnp.exp(-logsumexp(2 * log_w, b=counts))
+
+
+def effective_sample_size(log_w: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
+    """ESS = (Σᵢ w̄ᵢ)² / Σᵢ w̄ᵢ², w̄ᵢ = wᵢ / Σⱼ wⱼ.  Eq. (17) on self-normalised weights: 1 ≤ ESS ≤ N."""
+    # Normalise first: the difference of two large logarithms would lose every digit in float32.
+    shares = jnp.exp(_log_shares(log_w, counts, epsilon))
+    return jnp.square(_sum(counts, shares)) / (_sum(counts, jnp.square(shares)) + epsilon)
+
+
+def lower_bound(mean: Array, ess: Array, return_bound: Array | float, delta: float) -> Array:
+    """L = Ĵ − ‖R‖∞ √((1−δ)/δ · 1/ESS).  Eqs. (18) and (19), eq:ESSLowerBound: Eq. (16) with N/d₂ = ESS."""
+    return mean - return_bound * jnp.sqrt((1 - delta) / (delta * ess))
+
+
+def penalty(ess: Array, return_bound: Array | float, factor: float) -> Array:
+    """penalty(θ) = −‖R‖∞ γ √(1/ESS).  Eq. (20).  Negative: it is *added* to Ĵ."""
+    return -return_bound * factor * jnp.sqrt(1 / ess)
+
+
+def _log_shares(log_w: Array, counts: Array | None, epsilon: float = 0.0) -> Array:
+    """log wᵢ − log Σⱼ wⱼ: the share of a single draw of row i."""
+    log_w = _drop_padding(log_w, counts)
+    # Shift before summing: log Σw of weights near exp(−10⁶) has no float32 digits left after the point.
+    largest = jax.lax.stop_gradient(jnp.max(log_w))
+    log_z = logsumexp(log_w - largest, b=counts)
+    log_z = jnp.logaddexp(log_z, jnp.log(epsilon) - largest) if epsilon else log_z
+    return log_w - largest - log_z
+
+
+def _drop_padding(log_w: Array, counts: Array | None) -> Array:
+    # Padding may carry any finite log-weight; ∞ · 0 must not appear when it is the largest.
+    return log_w if counts is None else jnp.where(counts > 0, log_w, -jnp.inf)
+
+
+def _sum(counts: Array | None, values: Array) -> Array:
+    return jnp.sum(values if counts is None else counts * values)

@@ -1,0 +1,149 @@
+"""The memory: every trajectory ever seen, which of them the surrogate is built from, and what was computed for them.
+
+Nothing here knows a policy. Host arrays only: the memory grows, and compiled programs want fixed shapes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ddopg.config import SelectionConfig
+from ddopg.data import Trajectory, returns_of
+from ddopg.errors import TrajectoryError, require
+
+UNKNOWN = np.float32(np.nan)
+MOST_SEATS = 2048  # 16 MB of pairs; beyond it the pairs used longest ago are forgotten
+
+
+class Pairs(NamedTuple):
+    """log-likelihoods of (policy, trajectory) pairs, each computed once and kept while its seat is kept."""
+
+    owner: np.ndarray  # (W,)   index of the trajectory on each seat, −1 where the seat is free
+    used: np.ndarray  # (W,)   when it was last selected
+    values: np.ndarray  # (W, W) row: policy, column: trajectory; NaN = not computed yet
+
+
+class Memory(NamedTuple):
+    """All trajectories in the order they came, their returns, and the pairs computed so far."""
+
+    trajectories: tuple[Trajectory, ...] = ()
+    returns: tuple[float, ...] = ()
+    pairs: Pairs = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.float32))
+
+    @property
+    def size(self) -> int:
+        """The number of trajectories."""
+        return len(self.trajectories)
+
+
+class Selection(NamedTuple):
+    """Distinct trajectory indices and how often each was drawn."""
+
+    indices: np.ndarray  # (n,)
+    counts: np.ndarray  # (n,)
+
+
+def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory:
+    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there."""
+    if memory.trajectories:
+        first = memory.trajectories[0]
+        for name in ("theta", "observations", "actions", "rewards"):
+            came, held = getattr(trajectory, name).shape, getattr(first, name).shape
+            require(
+                came == held,
+                f"the trajectory's {name} have shape {came}, the memory holds {held}; "
+                "build it with make_trajectory(..., horizon=...) for the same policy, or start a new memory",
+                TrajectoryError,
+            )
+    return memory._replace(
+        trajectories=(*memory.trajectories, trajectory),
+        returns=(*memory.returns, returns_of(trajectory.rewards, discount)),
+    )
+
+
+def softmax_probabilities(returns: np.ndarray, temperature: float) -> np.ndarray:
+    """p(I | τ₁ … τ_N) = exp(R̃_I / λ) / Σⱼ exp(R̃ⱼ / λ).  Eq. (21).
+
+    R̃ are the returns scaled to [0, 1]; the paper says only "normalised". Equal returns have equal chances.
+    """
+    span = np.ptp(returns)
+    scaled = (returns - np.min(returns)) / (span if span > 0 else 1.0)
+    unnormalised = np.exp((scaled - np.max(scaled)) / temperature)
+    return unnormalised / np.sum(unnormalised)
+
+
+def select(rng: np.random.Generator, returns: np.ndarray, config: SelectionConfig) -> Selection:
+    """The trajectories of the next surrogate: the latest `keep_last`, the others by the rule."""
+    number = len(returns)
+    if config.rule == "latest":
+        return _once(np.arange(max(0, number - config.size), number))
+    last = np.arange(number - min(config.keep_last, number), number)
+    if config.replacement:
+        drawn = draw_with_replacement(rng, returns, config.size - len(last), config.temperature)
+        return Selection(*np.unique(np.concatenate([last, drawn]), return_counts=True))
+    earlier = np.arange(number - len(last))
+    drawn = draw_without_replacement(
+        rng, returns[: len(earlier)], config.size - len(last), config.temperature
+    )
+    return _once(np.concatenate([earlier[drawn], last]))
+
+
+def draw_with_replacement(
+    rng: np.random.Generator, returns: np.ndarray, number: int, temperature: float
+) -> np.ndarray:
+    """i₁ … i_N ~ p(I | τ₁ … τ_N), independently: the memory selection of Algorithm 1."""
+    return rng.choice(len(returns), size=number, p=softmax_probabilities(returns, temperature))
+
+
+def draw_without_replacement(
+    rng: np.random.Generator, returns: np.ndarray, number: int, temperature: float
+) -> np.ndarray:
+    """Each index at most once; all of them if there are no more than `number`.
+
+    Where fewer have a probability above zero, the rest is drawn uniformly from the others.
+    """
+    if len(returns) <= number:
+        return np.arange(len(returns))
+    p = softmax_probabilities(returns, temperature)
+    possible = np.flatnonzero(p)
+    if len(possible) <= number:
+        others = np.flatnonzero(p == 0)
+        filled = rng.choice(others, size=number - len(possible), replace=False)
+        return np.sort(np.concatenate([possible, filled]))
+    return np.sort(rng.choice(len(returns), size=number, replace=False, p=p))
+
+
+def seat(pairs: Pairs, indices: np.ndarray, now: int, most: int = MOST_SEATS) -> tuple[Pairs, np.ndarray]:
+    """Give each trajectory index a seat; the newcomers take free seats, then those used longest ago."""
+    pairs = _with_room(pairs, len(indices), most)
+    owner, used, values = pairs.owner.copy(), pairs.used.copy(), pairs.values.copy()
+    newcomers = indices[~np.isin(indices, owner)]
+    free_first = np.argsort(np.where(np.isin(owner, indices), np.inf, used), kind="stable")
+    taken = free_first[: len(newcomers)]
+    owner[taken] = newcomers
+    values[taken, :] = UNKNOWN
+    values[:, taken] = UNKNOWN
+    order = np.argsort(owner, kind="stable")
+    seats = order[np.searchsorted(owner, indices, sorter=order)]
+    used[seats] = now
+    return Pairs(owner, used, values), seats
+
+
+def _with_room(pairs: Pairs, needed: int, most: int) -> Pairs:
+    """Double the seats while they are all taken and the limit is not reached."""
+    size = len(pairs.owner)
+    full = not np.any(pairs.owner < 0)
+    wanted = max(2 * size if full else size, 2 * needed)
+    wanted = min(wanted, max(most, needed))
+    if wanted <= size:
+        return pairs
+    owner, used = np.full(wanted, -1, np.int64), np.full(wanted, -1, np.int64)
+    values = np.full((wanted, wanted), UNKNOWN, np.float32)
+    owner[:size], used[:size], values[:size, :size] = pairs.owner, pairs.used, pairs.values
+    return Pairs(owner, used, values)
+
+
+def _once(indices: np.ndarray) -> Selection:
+    return Selection(indices, np.ones(len(indices), np.int64))

@@ -1,0 +1,123 @@
+"""The search: one compiled loop that climbs an objective, and the optimisers it may use.
+
+Optimisers are optax transformations. `maximise` says how it ended as data; nothing is raised from inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from ddopg.config import SearchConfig
+
+
+class Outcome(IntEnum):
+    """How a search ended."""
+
+    CONVERGED = 0  # the last objective values differ by less than the tolerance
+    STEP_LIMIT = 1  # all steps were used
+    NOT_FINITE = 2  # the objective or its gradient stopped being a number; the last good point is kept
+
+
+class Search(NamedTuple):
+    """The result of `maximise`."""
+
+    theta: Array  # (D,) the last point whose objective and gradient were finite
+    value: Array  # the objective where the search ended its last evaluation
+    steps: Array  # gradient steps taken
+    outcome: Array  # an `Outcome`
+    memory: Any  # the optimiser's state, to go on with
+
+
+def maximise(
+    objective: Callable[[Array], Array],
+    theta: Array,
+    optimiser: optax.GradientTransformation,
+    memory: Any,
+    *,
+    steps: int,
+    tolerance: float,
+    window: int,
+) -> Search:
+    """θ ← θ + optimiser(∇ objective(θ)) until the objective is flat, the steps are used, or it is not finite."""
+    ascend = jax.value_and_grad(lambda point: -objective(point))
+
+    def running(carry: tuple) -> Array:
+        _, _, _, step, outcome = carry
+        return (step < steps) & (outcome == Outcome.STEP_LIMIT)
+
+    def advance(carry: tuple) -> tuple:
+        theta, memory, history, step, _ = carry
+        value, gradient = ascend(theta)
+        finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
+        history = jnp.roll(history, -1).at[-1].set(-value)
+        flat = (step + 1 >= window) & (jnp.std(history) < tolerance)
+        updates, moved = optimiser.update(gradient, memory, theta)
+        keep = finite & ~flat
+        theta = jnp.where(keep, optax.apply_updates(theta, updates), theta)
+        memory = jax.tree.map(lambda new, old: jnp.where(keep, new, old), moved, memory)
+        outcome = jnp.where(
+            finite, jnp.where(flat, Outcome.CONVERGED, Outcome.STEP_LIMIT), Outcome.NOT_FINITE
+        )
+        return theta, memory, history, step + keep, outcome
+
+    start = (
+        theta,
+        memory,
+        jnp.full(window, jnp.nan, theta.dtype),
+        jnp.int32(0),
+        jnp.int32(Outcome.STEP_LIMIT),
+    )
+    theta, memory, history, step, outcome = jax.lax.while_loop(running, advance, start)
+    return Search(theta, history[-1], step, outcome, memory)
+
+
+def normalise_gradient() -> optax.GradientTransformation:
+    """g / ‖g‖; a zero gradient stays zero."""
+
+    def update(gradient: Array, state: Any, params: Any = None) -> tuple[Array, Any]:
+        norm = jnp.linalg.norm(gradient)
+        return gradient / jnp.where(norm > 0, norm, 1.0), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+class SGHMCState(NamedTuple):
+    """Velocity of the particle and the key of the next kick."""
+
+    velocity: Array
+    key: Array
+
+
+def sghmc(
+    learning_rate: float, friction: float, temperature: float, key: Array
+) -> optax.GradientTransformation:
+    """Stochastic gradient Hamiltonian Monte Carlo: v ← (1−α)v − η∇U + √(2αηT) ξ, θ ← θ + v.
+
+    As η → 0 its stationary distribution is exp(−U/T); at T = 0 it is gradient descent with momentum 1−α.
+    """
+
+    def update(gradient: Array, state: SGHMCState, params: Any = None) -> tuple[Array, SGHMCState]:
+        key_kick, key_next = jax.random.split(state.key)
+        kick = jnp.sqrt(2 * friction * learning_rate * temperature)
+        noise = kick * jax.random.normal(key_kick, gradient.shape, gradient.dtype)
+        velocity = (1 - friction) * state.velocity - learning_rate * gradient + noise
+        return velocity, SGHMCState(velocity, key_next)
+
+    return optax.GradientTransformation(lambda params: SGHMCState(jnp.zeros_like(params), key), update)
+
+
+OPTIMISERS: dict[str, Callable[[SearchConfig, Array], optax.GradientTransformation]] = {
+    "sgd": lambda config, key: optax.sgd(config.learning_rate),
+    "adam": lambda config, key: optax.adam(config.learning_rate),
+    "momentum": lambda config, key: optax.chain(
+        normalise_gradient(), optax.sgd(config.learning_rate, momentum=config.momentum)
+    ),
+    "sghmc": lambda config, key: sghmc(config.learning_rate, 1 - config.momentum, config.noise, key),
+}

@@ -1,0 +1,31 @@
+"""Pictures, drawn from saved data only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ddopg.runs import read_table
+
+
+def learning_curve(directory: Path, title: str) -> Path:
+    """The incumbent's evaluated return and every rollout's return, against environment steps."""
+    rollouts, evaluated = read_table(directory / "progress.csv"), read_table(directory / "evaluation.csv")
+    figure = Figure(figsize=(7.2, 4.2), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(rollouts["steps"], rollouts["return"], ".", ms=4, color="0.65", label="each rollout")
+    if evaluated:
+        steps, mean, std = (np.array(evaluated[name]) for name in ("steps", "mean", "std"))
+        episodes = int(evaluated["episodes"][-1])
+        axes.fill_between(steps, mean - std, mean + std, color="tab:blue", alpha=0.18, lw=0)
+        label = f"incumbent, mean ± sd of {episodes} fresh episodes"
+        axes.plot(steps, mean, "-o", ms=3, lw=1.6, color="tab:blue", label=label)
+    axes.set(xlabel="environment steps", ylabel="return", title=title)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, loc="best", fontsize=9)
+    path = directory / "learning_curve.png"
+    figure.savefig(path)
+    return path

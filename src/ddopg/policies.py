@@ -1,0 +1,110 @@
+"""Policies: records of functions over one flat parameter vector θ (D,).
+
+`act(θ, observation)` runs on NumPy arrays at NumPy's price (rollouts) and on JAX arrays under `jit`, `grad` and
+`vmap` (the surrogate): one definition serves both. Observations may have leading axes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ddopg.config import PolicyConfig
+from ddopg.errors import SpaceError, require
+
+
+class Policy(NamedTuple):
+    """A deterministic policy class a = act(θ, observation)."""
+
+    size: int  # D
+    init: Callable[[jax.Array], Any]  # key → θ
+    act: Callable[[Any, Any], Any]  # (θ, observation (…, O)) → action (…, A)
+
+
+@cache
+def mlp(observation_size: int, action_size: int, hidden: tuple[int, ...] = (16, 16)) -> Policy:
+    """Fully connected tanh network with a linear output; without hidden layers, a linear policy with bias."""
+    layers = tuple(pairwise((observation_size, *hidden, action_size)))
+    size = sum(rows * columns + columns for rows, columns in layers)
+
+    def init(key: jax.Array) -> jax.Array:
+        """Glorot-uniform weights, zero biases."""
+        parts = []
+        for k, (rows, columns) in zip(jax.random.split(key, len(layers)), layers, strict=True):
+            limit = float(np.sqrt(6 / (rows + columns)))
+            parts += [
+                jax.random.uniform(k, (rows * columns,), minval=-limit, maxval=limit),
+                jnp.zeros(columns),
+            ]
+        return jnp.concatenate(parts)
+
+    def act(theta: Any, observation: Any) -> Any:
+        x = observation
+        for i, (weights, bias) in enumerate(_layers_of(theta, layers)):
+            x = x @ weights + bias
+            if i < len(layers) - 1:
+                x = _namespace(x).tanh(x)
+        return x
+
+    return Policy(size, init, act)
+
+
+def linear(observation_size: int, action_size: int) -> Policy:
+    """a = K·observation + b."""
+    return mlp(observation_size, action_size, ())
+
+
+@cache
+def squashed(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:
+    """tanh onto the action range: a = mid + half · tanh(policy)."""
+    for lower, upper in zip(low, high, strict=True):
+        require(
+            math.isfinite(lower) and math.isfinite(upper) and lower < upper,
+            f"squashing needs finite action bounds low < high, got [{lower}, {upper}]; wrap the environment in "
+            "gymnasium.wrappers.RescaleAction or ClipAction with bounds, or set policy.squash to False",
+            SpaceError,
+        )
+    low_, high_ = np.asarray(low, np.float32), np.asarray(high, np.float32)
+    mid, half = (low_ + high_) / 2, (high_ - low_) / 2
+
+    def act(theta: Any, observation: Any) -> Any:
+        x = policy.act(theta, observation)
+        return mid + half * _namespace(x).tanh(x)
+
+    return policy._replace(act=act)
+
+
+@cache
+def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ...]) -> Policy:
+    """The policy sees (observation − centre) / scale."""
+    require(all(s > 0 for s in scale), f"observation scales must be positive, got {scale}", SpaceError)
+    centre_, scale_ = np.asarray(centre, np.float32), np.asarray(scale, np.float32)
+    return policy._replace(act=lambda theta, observation: policy.act(theta, (observation - centre_) / scale_))
+
+
+def make_policy(config: PolicyConfig, observation_size: int, low: np.ndarray, high: np.ndarray) -> Policy:
+    """The policy that a configuration asks for, given the sizes and the action range."""
+    policy = mlp(observation_size, len(low), tuple(config.hidden))
+    if not config.squash:
+        return policy
+    return squashed(policy, tuple(map(float, low)), tuple(map(float, high)))
+
+
+def _layers_of(theta: Any, layers: tuple[tuple[int, int], ...]) -> list[tuple[Any, Any]]:
+    parts, start = [], 0
+    for rows, columns in layers:
+        middle, end = start + rows * columns, start + rows * columns + columns
+        parts.append((theta[start:middle].reshape(rows, columns), theta[middle:end]))
+        start = end
+    return parts
+
+
+def _namespace(array: Any) -> Any:
+    return np if isinstance(array, np.ndarray) else jnp

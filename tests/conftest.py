@@ -1,0 +1,19 @@
+"""Strict numerics for all tests: rank promotion raises, and nothing is compiled twice across the suite."""
+
+import jax
+import pytest
+from hypothesis import settings
+
+from ddopg.compilation import keep_compiled_programs
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+keep_compiled_programs()
+settings.register_profile("ddopg", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("ddopg")
+
+
+@pytest.fixture
+def float64():
+    """Run the fast code in float64, to compare it with the oracle digit by digit."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,299 @@
+"""The surrogate against the oracle, its limits in Σ, and the table of log-likelihoods."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ddopg.surrogate as S
+from ddopg import estimators
+from ddopg.config import SurrogateConfig
+from ddopg.errors import ConfigError
+from ddopg.memory import Memory, Selection, add
+from ddopg.policies import mlp, squashed
+from tests import reference
+from tests.problems import evidence_of, random_problem, trajectories_of
+
+
+def config(problem, **changes):
+    return SurrogateConfig(length_scale=tuple(problem.sigma), **changes)
+
+
+def table(problem):
+    """log p̃(τⱼ|θᵢ) up to constants per trajectory, the fast way."""
+    return jnp.stack(
+        [
+            S.log_likelihoods(
+                problem.policy, theta, problem.observations, problem.actions, problem.alive, problem.sigma
+            )
+            for theta in problem.thetas
+        ]
+    )
+
+
+def evidence(problem, counts=None, epsilon=0.0):
+    return evidence_of(problem, estimators.log_mixture(table(problem), counts, epsilon), counts)
+
+
+def estimated(problem, theta=None, **changes):
+    theta = jnp.asarray(problem.target if theta is None else theta)
+    return S.estimate(problem.policy, theta, evidence(problem), 3.0, config(problem, **changes))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("seed", range(6))
+class TestAgainstTheOracle:
+    def test_evaluation_density(self, seed):
+        rng = np.random.default_rng(seed)
+        action, mean, sigma = [*rng.standard_normal((2, 3)), rng.uniform(0.5, 2, 3)]
+        fast = S.evaluation_log_density(*map(jnp.asarray, (action, mean, sigma)))
+        assert jnp.exp(fast) == pytest.approx(reference.normal_density(action, mean, sigma), rel=1e-9)
+
+    def test_weights(self, seed):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        slow = reference.surrogate_weights(
+            problem.slow_trajectories, problem.slow_policies, mu, problem.sigma
+        )
+        log_p = S.log_likelihoods(
+            problem.policy,
+            jnp.asarray(problem.target),
+            problem.observations,
+            problem.actions,
+            problem.alive,
+            problem.sigma,
+        )
+        log_w = S.log_surrogate_weights(log_p, estimators.log_mixture(table(problem)))
+        np.testing.assert_allclose(jnp.exp(log_w), slow, rtol=1e-9)
+
+    @pytest.mark.parametrize("normalisation", ["weights", "count"])
+    def test_estimate(self, seed, normalisation):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
+        R = problem.returns.tolist()
+        mean = {"weights": reference.weighted, "count": reference.plain}[normalisation](w, R)
+        ess = reference.ess_self_normalised(w)
+        fast = estimated(problem, normalisation=normalisation, delta=0.3)
+        assert fast.mean == pytest.approx(mean, rel=1e-8)
+        assert fast.variance == pytest.approx(reference.weighted_variance(w, R), rel=1e-8)
+        assert fast.ess == pytest.approx(ess, rel=1e-8)
+        assert fast.lower_bound == pytest.approx(reference.lower_bound(mean, ess, 3.0, 0.3), rel=1e-8)
+        np.testing.assert_allclose(fast.weights, np.array(w) / sum(w), rtol=1e-8)
+
+    def test_objectives(self, seed):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
+        mean = reference.weighted(w, problem.returns.tolist())
+        ess = reference.ess_self_normalised(w)
+        expected = {
+            "penalty": (mean + reference.penalty(ess, 3.0, 0.07)) / 3.0,
+            "lower_bound": reference.lower_bound(mean, ess, 3.0, 0.3) / 3.0,
+            "ess_bonus": mean / 3.0 + 0.07 * ess / len(w),
+        }
+        assert set(expected) == set(S.OBJECTIVES)
+        for name, value in expected.items():
+            chosen = config(problem, objective=name, penalty=0.07, delta=0.3)
+            fast = S.objective(problem.policy, jnp.asarray(problem.target), evidence(problem), 3.0, chosen)
+            assert fast == pytest.approx(value, rel=1e-8), name
+
+    @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
+    def test_released_epsilon(self, seed, epsilon):
+        problem = random_problem(seed)
+        slow = reference.released_estimate(
+            problem.slow_trajectories,
+            problem.slow_policies,
+            problem.returns.tolist(),
+            problem.slow_policy(problem.target),
+            problem.sigma,
+            epsilon,
+        )
+        held = evidence(problem, epsilon=epsilon)
+        target = jnp.asarray(problem.target)
+        fast = S.estimate(problem.policy, target, held, 3.0, config(problem, epsilon=epsilon))
+        assert (float(fast.mean), float(fast.ess)) == pytest.approx(slow, rel=1e-7)
+
+
+@pytest.mark.usefixtures("float64")
+class TestLimits:
+    def test_a_tiny_length_scale_gives_each_policy_its_own_monte_carlo_return(self):
+        problem = random_problem(1, sigma=(1e-3, 1e-3))
+        for theta, own in zip(problem.thetas, problem.returns, strict=True):
+            found = estimated(problem, theta)
+            assert found.mean == pytest.approx(own, abs=1e-9)
+            assert found.ess == pytest.approx(1, abs=1e-9)
+
+    def test_a_tiny_length_scale_averages_the_returns_of_the_same_policy(self):
+        problem = random_problem(1, sigma=(1e-3, 1e-3))
+        thetas = problem.thetas.copy()
+        thetas[1] = thetas[0]
+        actions = np.stack(
+            [problem.policy.act(t, o) for t, o in zip(thetas, problem.observations, strict=True)]
+        )
+        problem = problem._replace(thetas=thetas, actions=actions)
+        assert estimated(problem, thetas[0]).mean == pytest.approx(problem.returns[:2].mean(), abs=1e-9)
+
+    def test_a_huge_length_scale_gives_the_plain_average(self):
+        problem = random_problem(1, sigma=(1e6, 1e6))
+        for normalisation in ("weights", "count"):
+            found = estimated(problem, normalisation=normalisation)
+            assert found.mean == pytest.approx(problem.returns.mean(), abs=1e-6)
+            assert found.ess == pytest.approx(len(problem.returns), rel=1e-6)
+
+    def test_the_noise_of_stochastic_rollouts_as_length_scale_gives_the_true_importance_sampling_estimate(
+        self,
+    ):
+        sigma = (0.7, 1.3)
+        problem = random_problem(4, sigma=sigma, noise=1.0)
+        log_pi = [
+            [sum(np.log(reference.normal_density(a, problem.slow_policy(t)(o), sigma)) for o, a in path)
+             for path in problem.slow_trajectories]
+            for t in [problem.target, *problem.thetas]
+        ]  # fmt: skip
+        log_w = estimators.log_mixture_weights(jnp.asarray(log_pi[0]), jnp.asarray(log_pi[1:]))
+        true = estimators.weighted_importance_sampling_return(log_w, jnp.asarray(problem.returns))
+        assert estimated(problem).mean == pytest.approx(float(true), rel=1e-9)
+
+    def test_the_estimate_stays_between_the_lowest_and_the_highest_return(self):
+        for seed in range(20):
+            problem = random_problem(seed, spread=1.0)
+            assert problem.returns.min() - 1e-12 <= estimated(problem).mean <= problem.returns.max() + 1e-12
+
+
+@pytest.mark.usefixtures("float64")
+class TestGradient:
+    def test_proposition_1_is_autodiff_is_finite_differences(self):
+        problem = random_problem(2)
+        held, target = evidence(problem), jnp.asarray(problem.target)
+
+        def mean(theta):
+            return S.estimate(problem.policy, theta, held, 3.0, config(problem)).mean
+
+        def log_p(theta):
+            return S.log_likelihoods(
+                problem.policy, theta, problem.observations, problem.actions, problem.alive, problem.sigma
+            )
+
+        log_w = S.log_surrogate_weights(log_p(target), held.log_q)
+        proposition = estimators.weighted_gradient(log_w, jax.jacobian(log_p)(target), held.returns)
+        steps = 1e-6 * np.eye(len(target))
+        differences = [(mean(target + h) - mean(target - h)) / 2e-6 for h in steps]
+        np.testing.assert_allclose(proposition, jax.grad(mean)(target), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(proposition, differences, rtol=1e-5, atol=1e-8)
+
+    def test_the_whole_objective_has_the_gradient_of_finite_differences_for_a_squashed_network(self):
+        problem = random_problem(5)
+        policy = squashed(mlp(3, 2, (4,)), (-1.0, -2.0), (1.0, 3.0))
+        theta = jnp.asarray(np.random.default_rng(0).standard_normal(policy.size))
+        held = evidence(problem)
+        for name in S.OBJECTIVES:
+            chosen = config(problem, objective=name)
+            value = lambda t: S.objective(policy, t, held, 3.0, chosen)
+            differences = [(value(theta + h) - value(theta - h)) / 2e-6 for h in 1e-6 * np.eye(len(theta))]
+            np.testing.assert_allclose(jax.grad(value)(theta), differences, rtol=1e-4, atol=1e-8)
+
+    def test_a_lone_trajectory_is_a_stationary_point(self):
+        problem = random_problem(0, number=1)
+        held, theta = evidence(problem), jnp.asarray(problem.thetas[0])
+        for name in S.OBJECTIVES:
+            gradient = jax.grad(
+                lambda t: S.objective(problem.policy, t, held, 1.0, config(problem, objective=name))
+            )
+            np.testing.assert_allclose(gradient(theta), 0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_steps_after_the_end_have_no_influence():
+    problem = random_problem(3)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(problem.actions.shape) * ~problem.alive[..., None]
+    disturbed = problem._replace(actions=problem.actions + 9 * noise)
+    assert estimated(disturbed).mean == pytest.approx(float(estimated(problem).mean), rel=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_longer_padding_changes_nothing():
+    problem = random_problem(3)
+    longer = problem._replace(
+        observations=np.pad(problem.observations, ((0, 0), (0, 4), (0, 0))),
+        actions=np.pad(problem.actions, ((0, 0), (0, 4), (0, 0))),
+        alive=np.pad(problem.alive, ((0, 0), (0, 4))),
+    )
+    assert estimated(longer).mean == pytest.approx(float(estimated(problem).mean), rel=1e-12)
+
+
+def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_minus_a_million():
+    problem = random_problem(0, sigma=(1e-4, 1e-4), noise=1.0)  # even the own policy is far away
+    log_p = table(problem)
+    assert log_p.dtype == jnp.float32
+    assert jnp.max(log_p) < -1e6
+    held = evidence(problem)
+    for name in S.OBJECTIVES:
+        value, gradient = jax.value_and_grad(
+            lambda t: S.objective(problem.policy, t, held, 1.0, config(problem, objective=name))
+        )(jnp.asarray(problem.target))
+        assert np.isfinite(value)
+        assert np.all(np.isfinite(gradient))
+
+
+class TestPrepare:
+    @staticmethod
+    def remembered(problem):
+        memory = Memory()
+        for trajectory in trajectories_of(problem):
+            memory = add(memory, trajectory)
+        return memory
+
+    def test_the_evidence_is_that_of_the_selected_trajectories(self):
+        problem = random_problem(7)
+        chosen = Selection(np.array([1, 4, 5]), np.array([2, 1, 1]))
+        _, held = S.prepare(self.remembered(problem), chosen, 8, problem.policy, config(problem))
+        rows = np.array([1, 1, 4, 5])
+        part = problem._replace(
+            **{
+                name: getattr(problem, name)[rows]
+                for name in ("thetas", "observations", "actions", "alive", "returns")
+            }
+        )
+        target = jnp.asarray(problem.target, jnp.float32)
+        fast = S.estimate(problem.policy, target, held, 3.0, config(problem))
+        slow = estimated(part)
+        assert fast.mean == pytest.approx(float(slow.mean), rel=1e-5)
+        assert fast.ess == pytest.approx(float(slow.ess), rel=1e-5)
+        assert held.observations.shape[0] == 8
+
+    def test_padding_rows_change_nothing(self):
+        problem = random_problem(7)
+        memory, chosen = self.remembered(problem), Selection(np.arange(6), np.ones(6, int))
+        target = jnp.asarray(problem.target, jnp.float32)
+        prepared = [S.prepare(memory, chosen, rows, problem.policy, config(problem))[1] for rows in (6, 11)]
+        found = [S.estimate(problem.policy, target, held, 3.0, config(problem)) for held in prepared]
+        for a, b in zip(found[0][:4], found[1][:4], strict=True):
+            assert a == pytest.approx(float(b), rel=1e-5)
+
+    def test_one_more_trajectory_costs_one_row_and_one_column(self, monkeypatch):
+        problem = random_problem(7)
+        computed = []
+        original = S._pair_log_likelihoods
+
+        def counting(policy, i, j, *rest):
+            computed.append((np.asarray(i), np.asarray(j)))
+            return original(policy, i, j, *rest)
+
+        monkeypatch.setattr(S, "_pair_log_likelihoods", counting)
+        monkeypatch.setattr(S, "_fill", lambda indices: indices)
+        memory = Memory()
+        for number, trajectory in enumerate(trajectories_of(problem), 1):
+            memory = add(memory, trajectory)
+            chosen = Selection(np.arange(number), np.ones(number, int))
+            memory, _ = S.prepare(memory, chosen, 8, problem.policy, config(problem))
+            pairs = {(int(a), int(b)) for i, j in computed for a, b in zip(i, j, strict=True)}
+            assert sum(len(i) for i, _ in computed) == len(pairs) == number**2
+        S.prepare(memory, Selection(np.array([0, 3]), np.ones(2, int)), 8, problem.policy, config(problem))
+        assert sum(len(i) for i, _ in computed) == 36
+
+    def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
+        with pytest.raises(ConfigError, match="1 value or 2"):
+            S.length_scales(SurrogateConfig(length_scale=(1.0, 2.0, 3.0)), 2)
+        np.testing.assert_allclose(S.length_scales(SurrogateConfig(length_scale=(2.0,)), 3), [2, 2, 2])
