@@ -121,7 +121,8 @@ class DDOPG:
                     )
                     info = self.tell(proposal, trajectory)
                     show(budget.used(self.state), info)
-                    if budget.spent(self.state) or (callback and callback(self, info) is False):
+                    stop = callback is not None and callback(self, info) is False
+                    if stop or budget.spent(self.state):
                         return self
         return self
 
@@ -180,19 +181,25 @@ class DDOPG:
             )
 
 
+def check_budget(steps: int | None, episodes: int | None) -> int:
+    """The one of both that is given, at least 1."""
+    total = episodes if steps is None else steps
+    require(
+        total is not None and (steps is None) != (episodes is None),
+        "give a budget either in steps (total_timesteps) or in episodes (total_episodes), "
+        f"got {steps} and {episodes}",
+    )
+    assert total is not None
+    require(total >= 1, f"the budget must be at least 1, got {total}")
+    return total
+
+
 class _Budget:
     """How much there is to spend, in steps or in episodes, counted from where the learner stands now."""
 
     def __init__(self, steps: int | None, episodes: int | None, state: State) -> None:
-        require(
-            (steps is None) != (episodes is None),
-            f"give either total_timesteps or total_episodes, got {steps} and {episodes}",
-        )
-        total = steps if steps is not None else episodes
-        assert total is not None
-        require(total >= 1, f"the budget must be at least 1, got {total}")
         self.unit = "steps" if steps is not None else "episodes"
-        self.total = total
+        self.total = check_budget(steps, episodes)
         self._first = self.spent_so_far(state)
 
     def spent_so_far(self, state: State) -> int:

@@ -1,7 +1,7 @@
 """The policy artefact: what a user takes away. One safetensors file that describes itself.
 
-The tensor is θ; the metadata are JSON: spaces, policy class, horizon, configuration, version. Reading one can run no
-code: safetensors holds numbers, and the description is checked field by field.
+The tensor is θ; the metadata hold one JSON object: spaces, policy class, horizon, configuration, version.
+Reading one can run no code: safetensors holds numbers, and the description is checked field by field.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import ArtefactError, DDOPGError, require
 from ddopg.policies import Policy, make_policy
 
+KEY = "ddopg"
 FORMAT = "ddopg-policy"
 SCHEMA = 1
 LARGEST_FILE = 256 * 2**20  # bytes; a policy of 64 million parameters
@@ -100,39 +101,42 @@ def load(path: str | os.PathLike[str]) -> TrainedPolicy:
 
 
 def _describe(trained: TrainedPolicy) -> dict[str, str]:
-    return {
+    description = {
         "format": FORMAT,
-        "schema": str(SCHEMA),
+        "schema": SCHEMA,
         "version": __version__,
-        "problem": json.dumps(trained.problem._asdict()),
-        "config": json.dumps(to_dict(trained.config)),
-        "environment": json.dumps(trained.environment),
-        "note": json.dumps(trained.note),
+        "problem": trained.problem._asdict(),
+        "config": to_dict(trained.config),
+        "environment": trained.environment,
+        "note": trained.note,
     }
+    # One entry only: safetensors writes several in an order that differs from run to run.
+    return {KEY: json.dumps(description)}
 
 
 def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPolicy:
+    description = _parse(path, metadata.get(KEY, "null"))
     require(
-        metadata.get("format") == FORMAT and theta is not None,
-        f"{path} is a safetensors file, but not a policy of ddopg; expected the format {FORMAT!r} and one tensor "
-        f"'theta', got the format {metadata.get('format')!r}",
+        description.get("format") == FORMAT and theta is not None,
+        f"{path} is a safetensors file, but not a policy of ddopg: expected one tensor 'theta' and a description "
+        f"under {KEY!r} that names the format {FORMAT!r}",
         ArtefactError,
     )
     require(
-        metadata.get("schema") == str(SCHEMA),
-        f"{path} has schema {metadata.get('schema')!r}, this version of ddopg reads {SCHEMA}; update ddopg",
+        description.get("schema") == SCHEMA,
+        f"{path} has schema {description.get('schema')!r}, this version of ddopg reads {SCHEMA}; update ddopg",
         ArtefactError,
     )
     try:
         trained = TrainedPolicy(
             theta=theta,
-            problem=_problem(json.loads(metadata["problem"])),
-            config=from_dict(json.loads(metadata["config"])),
-            environment=_text_or_none(json.loads(metadata["environment"])),
-            note=dict(json.loads(metadata["note"])),
+            problem=_problem(description["problem"]),
+            config=from_dict(description["config"]),
+            environment=_text_or_none(description["environment"]),
+            note=dict(description["note"]),
         )
         size = trained.policy.size
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, DDOPGError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, DDOPGError) as error:
         raise ArtefactError(f"the description inside {path} is damaged: {error!r}") from error
     require(
         theta.dtype == np.float32 and theta.shape == (size,) and bool(np.isfinite(theta).all()),
@@ -140,6 +144,14 @@ def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPoli
         ArtefactError,
     )
     return trained
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        description = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ArtefactError(f"the description inside {path} is damaged: {error!r}") from error
+    return description if isinstance(description, dict) else {}
 
 
 def _problem(values: dict[str, Any]) -> Problem:

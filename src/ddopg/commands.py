@@ -15,14 +15,14 @@ from rich.console import Console
 import ddopg.rollout as rollouts
 from ddopg import plots, video
 from ddopg._version import __version__
-from ddopg.agent import DDOPG
+from ddopg.agent import DDOPG, check_budget
 from ddopg.algorithm import Info
 from ddopg.artefact import TrainedPolicy, load
-from ddopg.cli import Evaluate, Play, Train
 from ddopg.compilation import keep_compiled_programs
 from ddopg.config import to_dict
 from ddopg.envs.gym_adapter import make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
+from ddopg.options import Evaluate, Play, Train
 from ddopg.runs import RunDirectory, policy_file
 
 DEFAULT_STEPS = 10_000
@@ -31,10 +31,7 @@ FIRST_EVALUATION_SEED = 2**31  # learning draws its seeds below it, so evaluatio
 
 def train(command: Train) -> None:
     """Learn, evaluate on the way, save; what was learnt is saved however the run ends."""
-    require(
-        command.steps is None or command.episodes is None,
-        f"give --steps or --episodes, not both (got {command.steps} and {command.episodes})",
-    )
+    check_budget(_step_budget(command), command.episodes)
     console = Console()
     env = make(command.env)
     agent = DDOPG(env, config=command.config, seed=command.seed, horizon=command.horizon)
@@ -83,8 +80,7 @@ def play(command: Play) -> None:
 
 def _recorder(command: Train, run: RunDirectory, env: gym.Env) -> Callable[[DDOPG, Info], None]:
     """Writes each rollout down, and evaluates and saves the incumbent at every mark of the budget."""
-    budget = command.episodes or _step_budget(command)
-    assert budget is not None
+    budget = check_budget(_step_budget(command), command.episodes)
     marks = list(np.linspace(0, budget, command.eval_points + 1)[1:])
 
     def record(agent: DDOPG, info: Info) -> None:
@@ -149,7 +145,7 @@ def _environment(trained: TrainedPolicy, name: str | None, **options: str) -> gy
 
 
 def _step_budget(command: Train) -> int | None:
-    return command.steps if command.steps or command.episodes else DEFAULT_STEPS
+    return DEFAULT_STEPS if command.steps is None and command.episodes is None else command.steps
 
 
 def _new_directory(command: Train) -> Path:

@@ -14,7 +14,7 @@ def keep_compiled_programs() -> None:
     `DDOPG_CACHE` names the directory; empty, it turns the cache off.
     """
     place = os.environ.get("DDOPG_CACHE", str(_default()))
-    if not place or jax.config.read("jax_compilation_cache_dir"):
+    if not place or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     try:
         Path(place).mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ class DDOPGError(Exception):
     """The root of all errors that ddopg raises on purpose."""
 
 
-class ConfigError(DDOPGError, ValueError):
+class ConfigError(DDOPGError):
     """A configuration value outside its range, or a name that does not exist."""
 
 

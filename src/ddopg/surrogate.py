@@ -90,22 +90,22 @@ def objective(
     log_w = _log_weights(policy, theta, evidence, config)
     mean = surrogate_return(log_w, evidence, config) / return_bound
     ess = estimators.effective_sample_size(log_w, evidence.counts, config.epsilon)
-    return OBJECTIVES[config.objective](mean, ess, jnp.sum(evidence.counts), config)
+    return OBJECTIVES[config.objective](mean, ess, evidence.counts.shape[0], config)
 
 
-def penalised(mean: Array, ess: Array, count: Array, config: SurrogateConfig) -> Array:
+def penalised(mean: Array, ess: Array, size: int, config: SurrogateConfig) -> Array:
     """Ĵ − ‖R‖∞ γ √(1/ESS): the objective of Algorithm 1, its penalty being Eq. (20)."""
     return mean + estimators.penalty(ess, 1.0, config.penalty)
 
 
-def confident(mean: Array, ess: Array, count: Array, config: SurrogateConfig) -> Array:
+def confident(mean: Array, ess: Array, size: int, config: SurrogateConfig) -> Array:
     """Ĵ − ‖R‖∞ √((1−δ)/(δ ESS)): the lower bound of Eq. (19) itself."""
     return estimators.lower_bound(mean, ess, 1.0, config.delta)
 
 
-def rewarded_by_ess(mean: Array, ess: Array, count: Array, config: SurrogateConfig) -> Array:
-    """Ĵ/‖R‖∞ + γ ESS/N: the released code's objective, a linear bonus instead of a root penalty."""
-    return mean + config.penalty * ess / count
+def rewarded_by_ess(mean: Array, ess: Array, size: int, config: SurrogateConfig) -> Array:
+    """Ĵ/‖R‖∞ + γ ESS/N_max: the released code's objective, a linear bonus instead of a root penalty."""
+    return mean + config.penalty * ess / size
 
 
 OBJECTIVES: dict[str, Callable[..., Array]] = {

@@ -9,11 +9,13 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import ddopg.envs
-from ddopg.envs import CARTPOLE, ENVS, SWIMMER, Task, initial_observation
+from ddopg.envs import CARTPOLE, ENVS, PYTHON, SWIMMER, Task, drawing, initial_observation, mountaincar
 from ddopg.envs.mujoco_swimmer import Camera
 from tests.envs.policies import rewards
 
 IDS = [identifier for identifier, _ in ENVS.values()]
+CART = CARTPOLE.start([0.0, 0.0, 0.0, 0.0], PYTHON)
+FISH = SWIMMER.start([0.0] * 10, PYTHON)
 NORMALISED = "For Box action spaces, we recommend using a symmetric and normalized space"
 
 
@@ -181,12 +183,34 @@ def test_a_picture_shows_the_state(env):
     assert (env.render() != before).any()
 
 
+@pytest.mark.parametrize(
+    ("draw", "state", "field"),
+    [
+        (drawing.draw_cartpole, CART, "x"),
+        (drawing.draw_cartpole, CART, "px"),
+        (drawing.draw_cartpole, CART, "angle"),
+        (drawing.draw_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "x"),
+        (drawing.draw_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "y"),
+        (drawing.draw_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "angle"),
+        (drawing.draw_swimmer, FISH, "heading"),
+        (drawing.draw_swimmer, FISH, "bend2"),
+        (drawing.draw_swimmer, FISH, "bend3"),
+        (Camera().paint, FISH, "x"),
+        (Camera().paint, FISH, "bend3"),
+    ],
+)
+def test_nothing_visible_is_left_out_of_the_picture(draw, state, field):
+    moved = state._replace(**{field: getattr(state, field) + 0.1})
+    changed = (draw(state) != draw(moved)).any(axis=-1)
+    assert changed.sum() > 250  # pixels: more than a mark on the body, which moves along with it
+
+
 def test_without_opengl_the_swimmer_is_drawn_flat_and_says_so_once(monkeypatch):
     def broken(legacy_inertia):
         raise RuntimeError("no display")
 
     monkeypatch.setattr("ddopg.envs.mujoco_swimmer._Scene", broken)
-    camera, state = Camera(), SWIMMER.start([0.1] * 10, ddopg.envs.PYTHON)
+    camera, state = Camera(), SWIMMER.start([0.1] * 10, PYTHON)
     with pytest.warns(UserWarning, match="MUJOCO_GL"):
         first = camera.paint(state)
     assert first.shape == (400, 600, 3)

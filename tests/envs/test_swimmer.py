@@ -93,6 +93,12 @@ def test_a_swimmer_at_rest_stays_at_rest():
     assert SWIMMER.step(state, [0.0, 0.0], PYTHON) == state
 
 
+def test_draws_scatter_as_the_original_resets():
+    drawn = starts(SWIMMER, 2000)
+    np.testing.assert_allclose(np.std(drawn[:, :10], axis=0), [0.01] * 5 + [0.1] * 5, rtol=0.06)
+    np.testing.assert_array_equal(drawn[:, 10:12], drawn[:, :2])
+
+
 def test_constant_full_torque_returns_273():
     scores = returns(SWIMMER, np.zeros((2, 13)), np.array([50.0, 50.0]), starts(SWIMMER, 500))
     assert np.mean(scores) == pytest.approx(273, abs=12)

@@ -1,0 +1,71 @@
+"""What each command can be told. Nothing heavy is imported here: `--help` is made from these records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from ddopg.config import Config
+
+PresetName = Literal["default", "paper", "released"]
+
+
+@dataclass(frozen=True)
+class Train:
+    """Learn a policy and save it."""
+
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
+    steps: int | None = None
+    """Budget in environment steps (10,000 if neither --steps nor --episodes is given)."""
+    episodes: int | None = None
+    """Budget in rollouts, instead of --steps."""
+    seed: int = 0
+    """The same seed, options and machine give the same run."""
+    preset: PresetName = "default"
+    """Where the options below start from."""
+    out: Path | None = None
+    """Directory for the results; a new one below runs/ if not given."""
+    horizon: int | None = None
+    """Longest episode; the environment's own time limit if not given."""
+    eval_episodes: int = 20
+    """Episodes per evaluation of the incumbent. They are extra: nothing is learnt from them."""
+    eval_points: int = 25
+    """Evaluations during the run, evenly spread over the budget."""
+    quiet: bool = False
+    """No progress display."""
+    config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
+    """Everything else that can be chosen."""
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a saved policy on fresh episodes."""
+
+    source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
+    """A run directory or a policy file."""
+    episodes: int = 100
+    """Number of episodes."""
+    seed: int = 0
+    """Another seed takes other episodes."""
+    env: str | None = None
+    """Environment, if not the one the policy was learnt on."""
+    json: bool = False
+    """Print one JSON object instead of a sentence."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """Watch a saved policy: in a window, or as a video file."""
+
+    source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
+    """A run directory or a policy file."""
+    video: Path | None = None
+    """Write the episode to this .mp4 or .gif file."""
+    seed: int = 0
+    """Another seed starts elsewhere."""
+    env: str | None = None
+    """Environment, if not the one the policy was learnt on."""

@@ -1,0 +1,197 @@
+"""init, ask, tell: contracts of the pure core."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from ddopg import algorithm
+from ddopg.algorithm import ask, init, tell
+from ddopg.config import PRESETS, Config, preset
+from ddopg.errors import TrajectoryError
+from ddopg.optimise import Outcome
+from ddopg.policies import linear
+from ddopg.rollout import rollout
+from tests.probes import Follow, Target
+
+POLICY = linear(1, 1)
+QUICK = {"search": {"steps": 40}, "selection": {"size": 8}}
+
+
+def quick(name, **changes):
+    config = preset(name)
+    search = dataclasses.replace(config.search, steps=40)
+    keep = min(config.selection.keep_last, 8)
+    selection = dataclasses.replace(config.selection, size=8, keep_last=keep)
+    return dataclasses.replace(config, search=search, selection=selection, **changes)
+
+
+def play(env, state, config, rollouts):
+    infos = []
+    while len(infos) < rollouts:
+        state, proposals = ask(state)
+        for proposal in proposals:
+            trajectory = rollout(env, POLICY, proposal.theta, proposal.seed)
+            state, info = tell(state, proposal, trajectory, POLICY, config)
+            infos.append(info)
+    return state, infos
+
+
+def leaves(state):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+
+
+def assert_same(one, two):
+    a, b = leaves(one), leaves(two)
+    assert len(a) == len(b)
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+class TestEveryPreset:
+    def test_the_same_seed_gives_the_same_run_bit_for_bit(self, name):
+        config = quick(name)
+        runs = [play(Follow(), init(POLICY, config, 3), config, 10) for _ in range(2)]
+        assert_same(runs[0][0], runs[1][0])
+        assert [repr(i) for i in runs[0][1]] == [repr(i) for i in runs[1][1]]
+
+    def test_another_seed_gives_another_run(self, name):
+        config = quick(name)
+        thetas = [play(Follow(), init(POLICY, config, seed), config, 7)[0].centre for seed in (3, 4)]
+        assert not np.allclose(*thetas)
+
+    def test_tell_leaves_its_arguments_alone(self, name):
+        config = quick(name)
+        state, _ = play(Follow(), init(POLICY, config, 3), config, 7)
+        asked, (proposal,) = ask(state)
+        trajectory = rollout(Follow(), POLICY, proposal.theta, proposal.seed)
+        before = [leaf.copy() for leaf in leaves((asked, trajectory))]
+        first, _ = tell(asked, proposal, trajectory, POLICY, config)
+        for old, new in zip(before, leaves((asked, trajectory)), strict=True):
+            np.testing.assert_array_equal(old, new)
+        assert_same(first, tell(asked, proposal, trajectory, POLICY, config)[0])
+
+    def test_every_rollout_replays_from_its_seed(self, name):
+        config = quick(name)
+        state, _ = play(Follow(), init(POLICY, config, 3), config, 8)
+        for kept in state.memory.trajectories:
+            again = rollout(Follow(), POLICY, kept.theta, kept.seed)
+            for a, b in zip(kept, again, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+    def test_the_believed_incumbent_never_gets_worse(self, name):
+        config = quick(name)
+        _, infos = play(Follow(), init(POLICY, config, 5), config, 15)
+        values = [info.incumbent for info in infos]
+        assert values == sorted(values)
+
+    def test_every_step_is_counted(self, name):
+        config = quick(name)
+        state, infos = play(Target(length=3), init(POLICY, config, 0), config, 9)
+        assert state.steps == 27 == infos[-1].steps
+        assert [info.rollout for info in infos] == list(range(1, 10))
+
+
+def test_the_initial_design_comes_first_and_one_proposal_afterwards():
+    config = quick("paper")
+    state, first = ask(init(POLICY, config, 0))
+    assert len(first) == 5
+    assert len({p.theta.tobytes() for p in first}) == 5
+    assert len({p.seed for p in first}) == 5
+    state, later = play(Target(), init(POLICY, config, 0), config, 5)
+    assert [info.outcome for info in later[:4]] == ["initial_design"] * 4
+    assert later[4].outcome != "initial_design"
+    assert len(ask(state)[1]) == 1
+    assert [p.number for p in ask(state, 3)[1]] == [5, 6, 7]
+
+
+def test_the_design_can_be_asked_for_in_parts():
+    state = init(POLICY, quick("paper"), 0)
+    whole = ask(state)[1]
+    state, two = ask(state, 2)
+    state, rest = ask(state)
+    for a, b in zip(whole, (*two, *rest), strict=True):
+        np.testing.assert_array_equal(a.theta, b.theta)
+        assert (a.number, a.seed) == (b.number, b.seed)
+
+
+def test_the_design_scatters_around_the_initial_policy_with_the_given_spread():
+    config = Config(design=dataclasses.replace(Config().design, policies=2000, spread=0.3))
+    state = init(POLICY, config, 0)
+    scatter = np.stack(state.design) - state.centre
+    np.testing.assert_allclose(scatter.std(0), 0.3, rtol=0.08)
+
+
+def test_the_search_starts_from_the_best_of_the_design():
+    config = quick("released")
+    config = dataclasses.replace(config, search=dataclasses.replace(config.search, learning_rate=1e-12))
+    state, _ = play(Target(), init(POLICY, config, 1), config, 5)
+    best = int(np.argmax(state.memory.returns))
+    np.testing.assert_allclose(state.centre, state.memory.trajectories[best].theta, atol=1e-6)
+
+
+def test_tells_in_another_order_and_late_are_taken():
+    config = quick("paper")
+    state, proposals = ask(init(POLICY, config, 0))
+    for proposal in reversed(proposals):
+        trajectory = rollout(Target(), POLICY, proposal.theta, proposal.seed)
+        state, _ = tell(state, proposal, trajectory, POLICY, config)
+    assert state.memory.size == 5
+    assert state.pending == ()
+
+
+def test_a_proposal_is_told_once():
+    config = quick("paper")
+    state, (proposal, *_) = ask(init(POLICY, config, 0))
+    trajectory = rollout(Target(), POLICY, proposal.theta, proposal.seed)
+    told, _ = tell(state, proposal, trajectory, POLICY, config)
+    with pytest.raises(TrajectoryError, match=r"proposal 0 is not waiting.*waiting: \[1, 2, 3, 4\]"):
+        tell(told, proposal, trajectory, POLICY, config)
+
+
+def test_the_return_bound_is_renewed_only_after_enough_growth():
+    sticky, eager = preset("released"), preset("paper")
+    state = init(POLICY, sticky, 0)._replace(return_bound=100.0)
+
+    def bound(largest, config):
+        memory = state.memory._replace(returns=(5.0, -largest))
+        return algorithm._refreshed_bound(state._replace(memory=memory), config)
+
+    assert bound(109.0, sticky) == 100.0
+    assert bound(111.0, sticky) == 111.0
+    assert bound(101.0, eager) == 101.0
+    assert algorithm._refreshed_bound(
+        state._replace(return_bound=0.0, memory=state.memory._replace(returns=(0.0, 0.0))), eager
+    ) == 1.0  # fmt: skip
+
+
+@pytest.mark.parametrize("reward", [0.0, 1e30, -1e30, 1e-30])
+def test_equal_returns_of_any_size_do_not_stop_the_learner(reward):
+    config = quick("paper")
+    state, proposals = ask(init(POLICY, config, 0))
+    for proposal in proposals:
+        trajectory = rollout(Target(), POLICY, proposal.theta, proposal.seed)
+        same = trajectory._replace(rewards=np.where(np.arange(3) == 0, reward, 0.0))
+        state, info = tell(state, proposal, same, POLICY, config)
+    assert np.isfinite(state.centre).all()
+    assert info.outcome in {o.name.lower() for o in Outcome}
+
+
+def test_the_optimiser_state_is_carried_only_where_the_configuration_says_so():
+    carried, _ = play(Target(), init(POLICY, quick("released"), 0), quick("released"), 6)
+    fresh, _ = play(Target(), init(POLICY, quick("paper"), 0), quick("paper"), 6)
+    assert carried.search is not None
+    assert fresh.search is None
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam", "momentum", "sghmc"])
+def test_a_gain_is_learnt_with_every_optimiser(optimiser):
+    config = quick("released")
+    search = dataclasses.replace(config.search, optimiser=optimiser, steps=200, noise=1e-6, tolerance=1e-5)
+    surrogate = dataclasses.replace(config.surrogate, length_scale=(0.5,))
+    config = dataclasses.replace(config, search=search, surrogate=surrogate)
+    state, infos = play(Follow(), init(POLICY, config, 2), config, 40)
+    assert max(info.return_ for info in infos[5:]) > max(info.return_ for info in infos[:5])
+    assert state.incumbent.value > -0.2

@@ -1,0 +1,255 @@
+"""The command line as a user meets it: real processes for speed and exit codes, in-process for the rest."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from ddopg.cli import main, parse
+from ddopg.config import preset
+from ddopg.runs import read_table
+
+QUICK = [
+    "--search.steps",
+    "20",
+    "--selection.size",
+    "8",
+    "--eval-episodes",
+    "2",
+    "--eval-points",
+    "2",
+    "--quiet",
+]
+
+
+def ddopg(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "ddopg", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "cartpole"
+    assert main(["train", "cartpole", "--episodes", "8", "--seed", "3", "--out", str(out), *QUICK]) == 0
+    return out
+
+
+class TestHelp:
+    @pytest.mark.parametrize(
+        "arguments", [["--help"], ["train", "--help"], ["evaluate", "--help"], ["play", "--help"]]
+    )
+    def test_help_answers_without_importing_jax_and_at_once(self, arguments):
+        code = f"""
+import sys
+from ddopg.cli import main
+try:
+    main({arguments!r})
+finally:
+    heavy = {{"jax", "optax", "mujoco", "Box2D", "matplotlib"}} & set(sys.modules)
+    assert not heavy, heavy
+"""
+        best = float("inf")
+        for _ in range(3):
+            started = time.perf_counter()
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+            best = min(best, time.perf_counter() - started)
+            assert done.returncode == 0, done.stderr
+            assert "usage: ddopg" in done.stdout
+        assert best < 1.0
+
+    def test_no_arguments_show_the_help(self):
+        done = ddopg()
+        assert "train" in done.stdout
+        assert done.returncode == 0
+
+    def test_the_version(self, capsys):
+        assert main(["--version"]) == 0
+        assert capsys.readouterr().out.startswith("ddopg 0.")
+
+
+class TestParse:
+    def test_the_preset_gives_the_defaults_and_options_change_them(self):
+        command = parse(["train", "cartpole", "--preset", "paper", "--surrogate.delta", "0.3"])
+        assert command.config.surrogate.delta == 0.3
+        assert command.config.search == preset("paper").search
+        assert parse(["train", "swimmer", "--preset=released"]).config == preset("released")
+        assert parse(["train", "swimmer"]).config == preset("default")
+
+    def test_tuples_are_lists_of_values(self):
+        command = parse(
+            ["train", "swimmer", "--policy.hidden", "8", "4", "--surrogate.length-scale", "0.1", "0.2"]
+        )
+        assert command.config.policy.hidden == (8, 4)
+        assert command.config.surrogate.length_scale == (0.1, 0.2)
+
+
+class TestTrain:
+    def test_it_leaves_everything_in_its_directory(self, run):
+        files = ["config.json", "evaluation.csv", "learning_curve.png", "policy.safetensors", "progress.csv"]
+        assert sorted(os.listdir(run)) == files
+        progress, evaluation = read_table(run / "progress.csv"), read_table(run / "evaluation.csv")
+        assert progress["rollout"] == list(range(1, 9))
+        assert np.sum(progress["length"]) == progress["steps"][-1]
+        assert evaluation["rollout"] == [4, 8]
+        assert evaluation["episodes"] == [2, 2]
+        described = json.loads((run / "config.json").read_text())
+        assert described["command"]["seed"] == 3
+        assert described["config"]["search"]["steps"] == 20
+        picture = matplotlib.image.imread(run / "learning_curve.png")
+        assert picture.shape[0] > 400
+        assert picture.std() > 0.01
+
+    def test_the_end_says_what_was_reached_and_where_it_is(self, tmp_path, capsys):
+        out = tmp_path / "run"
+        assert main(["train", "cartpole", "--steps", "60", "--out", str(out), *QUICK]) == 0
+        shown = capsys.readouterr().out
+        assert "mean return" in shown
+        assert "environment steps" in shown
+        assert f"{out}/policy.safetensors" in shown
+        assert f"{out}/learning_curve.png" in shown
+
+    def test_the_same_seed_gives_the_same_files(self, run, tmp_path):
+        again = tmp_path / "again"
+        main(["train", "cartpole", "--episodes", "8", "--seed", "3", "--out", str(again), *QUICK])
+        for name in ("progress.csv", "evaluation.csv", "policy.safetensors"):
+            assert (again / name).read_bytes() == (run / name).read_bytes()
+
+    @pytest.mark.parametrize("name", ["mountaincar", "swimmer", "Pendulum-v1"])
+    def test_it_learns_on_the_other_tasks_and_on_any_gymnasium_id(self, name, tmp_path):
+        options = [*QUICK, "--horizon", "40"]
+        assert main(["train", name, "--episodes", "6", "--out", str(tmp_path / "r"), *options]) == 0
+        assert len(read_table(tmp_path / "r" / "progress.csv")["return"]) == 6
+
+
+class TestEvaluate:
+    def test_a_directory_and_its_file_give_the_same_json(self, run, capsys):
+        shown = []
+        for source in (run, run / "policy.safetensors"):
+            assert main(["evaluate", str(source), "--episodes", "5", "--json"]) == 0
+            shown.append(json.loads(capsys.readouterr().out))
+        assert shown[0] == shown[1]
+        assert shown[0]["environment"] == "ddopg/Cartpole-v0"
+        assert len(shown[0]["returns"]) == 5
+        assert shown[0]["mean"] == pytest.approx(np.mean(shown[0]["returns"]))
+
+    def test_another_seed_takes_other_episodes(self, run, capsys):
+        means = []
+        for seed in ("0", "1"):
+            main(["evaluate", str(run), "--episodes", "5", "--seed", seed, "--json"])
+            means.append(json.loads(capsys.readouterr().out)["mean"])
+        assert means[0] != means[1]
+
+    def test_for_people_it_is_a_sentence(self, run, capsys):
+        assert main(["evaluate", str(run), "--episodes", "5"]) == 0
+        assert "over 5 fresh episodes" in capsys.readouterr().out
+
+
+class TestPlay:
+    # imageio starts ffmpeg by a fork and leaves its pipes to the collector; neither is ours to close.
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
+    @pytest.mark.parametrize("suffix", ["mp4", "gif"])
+    def test_a_video_shows_the_episode(self, run, tmp_path, suffix):
+        import imageio.v3 as imageio
+
+        path = tmp_path / f"episode.{suffix}"
+        assert main(["play", str(run), "--video", str(path)]) == 0
+        pictures = imageio.imread(path, index=None if suffix == "mp4" else ...)
+        assert len(pictures) >= 3
+        assert pictures.shape[1:3] == (400, 600)
+        assert np.abs(pictures[0].astype(int) - pictures[-1]).max() > 50
+
+    def test_without_a_display_it_says_what_to_do(self, run, monkeypatch, capsys):
+        monkeypatch.setenv("MPLBACKEND", "agg")
+        assert main(["play", str(run)]) == 2
+        assert "--video" in capsys.readouterr().err
+
+
+class TestWrongInput:
+    """Each gets a sentence on stderr and exit code 2."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["train", "cartpol"], "no environment called 'cartpol'; did you mean 'cartpole'"),
+            (["train", "CartPole-v1"], "action space must be a Box"),
+            (
+                ["train", "cartpole", "--steps", "5", "--episodes", "5"],
+                "either in steps (total_timesteps) or in episodes",
+            ),
+            (["train", "cartpole", "--steps", "0"], "budget must be at least 1, got 0"),
+            (["train", "cartpole", "--seed", "-4"], "seed must be an integer and not negative, got -4"),
+            (["train", "cartpole", "--surrogate.delta", "3"], "delta must lie in (0, 1), got 3.0"),
+            (["train", "cartpole", "--horizon", "0"], "at least one step, got 0"),
+            (["evaluate", "nowhere.safetensors"], "cannot read nowhere.safetensors"),
+            (["play", "nowhere.safetensors", "--video", "x.mp4"], "cannot read"),
+        ],
+    )
+    def test_it_is_explained(self, arguments, message, capsys, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert main(arguments) == 2
+        shown = capsys.readouterr().err
+        assert message in shown
+        assert "Traceback" not in shown
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["train", "cartpole", "--stepz", "5"], "--steps"),
+            (["train", "cartpole", "--preset", "relased"], "released"),
+            (["trian", "cartpole"], "train"),
+            (["train"], "ENV"),
+        ],
+    )
+    def test_an_unknown_option_is_answered_with_the_nearest(self, arguments, message):
+        done = ddopg(*arguments)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_a_directory_that_cannot_be_written(self, tmp_path, capsys):
+        (tmp_path / "file").write_text("")
+        assert main(["train", "cartpole", "--steps", "50", "--out", str(tmp_path / "file" / "run")]) == 2
+        assert "choose a writable directory with --out" in capsys.readouterr().err
+
+    def test_a_directory_that_holds_a_policy_is_not_overwritten(self, run, capsys):
+        before = (run / "policy.safetensors").read_bytes()
+        assert main(["train", "cartpole", "--steps", "50", "--out", str(run), *QUICK]) == 2
+        assert "already holds a policy" in capsys.readouterr().err
+        assert (run / "policy.safetensors").read_bytes() == before
+
+    def test_a_policy_for_another_environment(self, run, capsys):
+        assert main(["evaluate", str(run), "--env", "mountaincar"]) == 2
+        assert "maps 4 observations to 1 actions, mountaincar has 2 and 1" in capsys.readouterr().err
+
+    def test_a_video_of_another_kind(self, run, capsys):
+        assert main(["play", str(run), "--video", "film.avi"]) == 2
+        assert "something.mp4 or something.gif, got 'film.avi'" in capsys.readouterr().err
+
+    def test_an_interrupted_run_keeps_what_was_learnt(self, tmp_path, monkeypatch, capsys):
+        from ddopg import agent
+
+        original, calls = agent.rollout, []
+
+        def interrupted(*arguments):
+            calls.append(1)
+            if len(calls) == 7:
+                raise KeyboardInterrupt
+            return original(*arguments)
+
+        monkeypatch.setattr(agent, "rollout", interrupted)
+        out = tmp_path / "run"
+        assert main(["train", "cartpole", "--episodes", "20", "--out", str(out), *QUICK]) == 130
+        assert "interrupted" in capsys.readouterr().err
+        assert len(read_table(out / "progress.csv")["return"]) == 6
+        assert main(["evaluate", str(out), "--episodes", "2"]) == 0

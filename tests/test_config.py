@@ -1,0 +1,116 @@
+"""Configurations are checked at birth, survive JSON, and the presets hold the paper's values."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from ddopg.config import (
+    PRESETS,
+    Config,
+    DesignConfig,
+    PolicyConfig,
+    SearchConfig,
+    SelectionConfig,
+    SurrogateConfig,
+    from_dict,
+    preset,
+    to_dict,
+)
+from ddopg.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json(name):
+    assert from_dict(json.loads(json.dumps(to_dict(preset(name))))) == preset(name)
+
+
+def test_the_paper_preset_holds_the_table_of_the_paper():
+    paper = preset("paper")
+    assert paper.selection.temperature == 0.1
+    assert paper.surrogate.penalty == 0.05
+    assert math.log(paper.surrogate.length_scale[0] ** 2) == pytest.approx(3)
+    assert paper.selection.size == 50
+    assert paper.selection.replacement
+    assert paper.surrogate.objective == "penalty"
+    assert paper.surrogate.epsilon == 0
+    assert paper.search.optimiser == "adam"
+
+
+def test_the_released_preset_holds_what_the_released_code_does():
+    released = preset("released")
+    assert math.log(released.surrogate.length_scale[0]) == pytest.approx(3)
+    assert (released.selection.keep_last, released.selection.replacement) == (3, False)
+    assert (released.surrogate.objective, released.surrogate.epsilon) == ("ess_bonus", 1e-8)
+    assert released.surrogate.bound_growth == 0.1
+    assert (released.search.optimiser, released.search.learning_rate) == ("momentum", 0.03)
+    assert (released.search.momentum, released.search.carry) == (0.75, True)
+    assert (released.search.window, released.search.tolerance, released.search.steps) == (9, 1e-3, 1000)
+    assert (released.design.policies, released.design.spread) == (5, 1.0)
+    assert released.policy.hidden == (16, 16)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SurrogateConfig(delta=1.0), r"delta must lie in \(0, 1\), got 1.0"),
+        (
+            lambda: SurrogateConfig(length_scale=(0.0,)),
+            "length_scale must be finite and greater than 0, got 0.0",
+        ),
+        (lambda: SurrogateConfig(length_scale=()), "at least one value"),
+        (lambda: SurrogateConfig(penalty=-1), "penalty must be finite and at least 0, got -1"),
+        (lambda: SurrogateConfig(epsilon=-1), "epsilon"),
+        (lambda: SurrogateConfig(bound_growth=-1), "bound_growth"),
+        (lambda: SelectionConfig(size=1), "size must be at least 2, got 1"),
+        (
+            lambda: SelectionConfig(temperature=math.nan),
+            "temperature must be finite and greater than 0, got nan",
+        ),
+        (
+            lambda: SelectionConfig(size=5, keep_last=6),
+            "keep_last must lie between 0 and selection.size = 5, got 6",
+        ),
+        (lambda: DesignConfig(policies=1), "policies must be at least 2, got 1"),
+        (lambda: DesignConfig(spread=-1), "spread"),
+        (
+            lambda: SearchConfig(learning_rate=math.inf),
+            "learning_rate must be finite and greater than 0, got inf",
+        ),
+        (lambda: SearchConfig(momentum=1.0), r"momentum must lie in \[0, 1\), got 1.0"),
+        (lambda: SearchConfig(steps=0), "steps must be at least 1, got 0"),
+        (lambda: SearchConfig(tolerance=-1), "tolerance"),
+        (lambda: SearchConfig(window=1), "window"),
+        (lambda: SearchConfig(noise=-1), "noise"),
+        (lambda: PolicyConfig(hidden=(3, 0)), r"hidden must list positive layer sizes, got \(3, 0\)"),
+        (lambda: Config(discount=0), r"discount must lie in \(0, 1\], got 0"),
+        (lambda: preset("relased"), "no preset called 'relased'; did you mean 'released'"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"serach": {}}, "no field of Config called 'serach'; did you mean 'search'"),
+        ({"search": {"optimiser": "adamm"}}, "'adamm'; did you mean 'adam'"),
+        ({"search": {"steps": "many"}}, "steps must be of type int, got 'many'"),
+        ({"search": {"steps": True}}, "steps must be of type int, got True"),
+        ({"policy": {"hidden": 16}}, "hidden must be a list, got 16"),
+        ({"policy": 3}, "PolicyConfig must be a table of names, got int"),
+        ({"surrogate": {"delta": 2.0}}, "delta must lie in"),
+    ],
+)
+def test_a_foreign_description_is_refused_by_name(change, message):
+    with pytest.raises(ConfigError, match=message):
+        from_dict(to_dict(Config()) | change)
+
+
+def test_configurations_are_frozen_and_hashable():
+    assert hash(Config()) == hash(Config())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Config().discount = 0.5

@@ -1,0 +1,98 @@
+"""Policies: one definition on NumPy and JAX, shapes, wrappers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ddopg.config import PolicyConfig
+from ddopg.errors import SpaceError
+from ddopg.policies import linear, make_policy, mlp, normalised, squashed
+
+POLICIES = {
+    "linear": linear(3, 2),
+    "mlp": mlp(3, 2, (16, 16)),
+    "deep": mlp(3, 2, (5, 4, 3)),
+    "squashed": squashed(mlp(3, 2, (4,)), (-1.0, 0.0), (1.0, 5.0)),
+    "normalised": normalised(mlp(3, 2, (4,)), (1.0, 2.0, 3.0), (0.1, 1.0, 10.0)),
+}
+
+
+def theta_of(policy, seed=0):
+    return np.random.default_rng(seed).standard_normal(policy.size).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+class TestEveryPolicy:
+    def test_numpy_and_jax_agree(self, name):
+        policy, observation = POLICIES[name], np.array([0.3, -1.0, 2.0], np.float32)
+        theta = theta_of(policy)
+        by_numpy = policy.act(theta, observation)
+        by_jax = jax.jit(policy.act)(jnp.asarray(theta), jnp.asarray(observation))
+        assert isinstance(by_numpy, np.ndarray)
+        assert by_numpy.dtype == np.float32
+        np.testing.assert_allclose(by_numpy, by_jax, rtol=1e-5, atol=1e-6)
+
+    def test_leading_axes_are_a_batch(self, name):
+        policy = POLICIES[name]
+        theta, batch = theta_of(policy), np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
+        rows = np.stack([policy.act(theta, row) for row in batch])
+        np.testing.assert_allclose(policy.act(theta, batch), rows, rtol=1e-5, atol=1e-6)
+
+    def test_initial_parameters_have_the_stated_size_and_depend_on_the_key(self, name):
+        policy = POLICIES[name]
+        one, two = policy.init(jax.random.key(0)), policy.init(jax.random.key(1))
+        assert one.shape == (policy.size,)
+        assert not np.allclose(one, two)
+
+    def test_every_parameter_matters(self, name):
+        policy, batch = POLICIES[name], np.random.default_rng(2).standard_normal((50, 3)).astype(np.float32)
+        theta = jnp.asarray(0.3 * theta_of(policy))
+        sensitivity = jax.jacobian(lambda t: jax.vmap(policy.act, (None, 0))(t, batch).ravel())(theta)
+        assert np.all(np.abs(sensitivity).max(0) > 0)
+
+
+def test_a_network_is_the_composition_of_its_layers():
+    policy = mlp(2, 1, (3,))
+    theta = theta_of(policy)
+    W1, b1, W2, b2 = theta[:6].reshape(2, 3), theta[6:9], theta[9:12].reshape(3, 1), theta[12:]
+    o = np.array([0.5, -2.0], np.float32)
+    np.testing.assert_allclose(policy.act(theta, o), np.tanh(o @ W1 + b1) @ W2 + b2, rtol=1e-6)
+    assert policy.size == 13
+
+
+def test_squashing_stays_in_the_range_and_reaches_its_middle():
+    policy = POLICIES["squashed"]
+    extreme = 1e4 * theta_of(policy)
+    action = policy.act(extreme, np.ones(3, np.float32))
+    assert np.all((action >= [-1, 0]) & (action <= [1, 5]))
+    np.testing.assert_allclose(
+        policy.act(np.zeros(policy.size, np.float32), np.ones(3, np.float32)), [0, 2.5]
+    )
+
+
+def test_normalised_sees_the_scaled_observation():
+    inner = mlp(3, 2, (4,))
+    theta, o = theta_of(inner), np.array([1.5, 2.0, -7.0], np.float32)
+    expected = inner.act(theta, np.array([5.0, 0.0, -1.0], np.float32))
+    np.testing.assert_allclose(POLICIES["normalised"].act(theta, o), expected, rtol=1e-5)
+
+
+def test_the_same_arguments_give_the_same_policy_so_that_nothing_is_compiled_twice():
+    assert mlp(3, 2, (4,)) is mlp(3, 2, (4,))
+    low, high = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
+    config = PolicyConfig(hidden=(), squash=True)
+    assert make_policy(config, 3, low, high) is make_policy(config, 3, low, high)
+
+
+@pytest.mark.parametrize("bounds", [((-np.inf,), (1.0,)), ((0.0,), (np.inf,)), ((1.0,), (1.0,))])
+def test_squashing_an_unbounded_range_is_refused_with_advice(bounds):
+    with pytest.raises(
+        SpaceError, match=r"finite action bounds low < high, got \[.*\]; wrap the environment"
+    ):
+        squashed(linear(1, 1), *bounds)
+
+
+def test_a_scale_of_zero_is_refused():
+    with pytest.raises(SpaceError, match="positive"):
+        normalised(linear(1, 1), (0.0,), (0.0,))

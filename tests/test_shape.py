@@ -1,0 +1,173 @@
+"""The architecture as tests: direction of imports, the table of equations, documentation, no pickle, file sizes."""
+
+import ast
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import ddopg
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "ddopg"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+ORDER = [
+    "_version",
+    "errors",
+    "data",
+    "config",
+    "policies",
+    "envs",
+    "rollout",
+    "memory",
+    "estimators",
+    "surrogate",
+    "optimise",
+    "artefact",
+    "algorithm",
+    "display",
+    "compilation",
+    "agent",
+    "runs",
+    "plots",
+    "video",
+    "options",
+    "commands",
+    "cli",
+    "__main__",
+]
+"""A module may import only modules that stand before it: the data flow."""
+
+NUMBERED_EQUATIONS = set(range(1, 29))  # of the paper and its appendix
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+class TestEveryModule:
+    def test_it_imports_only_what_comes_before_it(self, path):
+        part = part_of(path)
+        if part == "__init__":
+            return  # the public names point into the package
+        for name in imports_of(path):
+            if name.startswith("ddopg.") and (imported := name.split(".")[1]) != part and imported in ORDER:
+                assert ORDER.index(imported) < ORDER.index(part), f"{part} imports {imported}"
+
+    def test_it_never_touches_pickle_or_evaluates_text(self, path):
+        for name in imports_of(path):
+            assert name.split(".")[0] not in {
+                "pickle",
+                "cPickle",
+                "dill",
+                "cloudpickle",
+                "marshal",
+                "shelve",
+                "joblib",
+            }
+        text = path.read_text()
+        assert "allow_pickle=True" not in text
+        assert not re.search(r"(?<![.\w])(eval|exec)\(", text)
+
+    def test_it_stays_near_one_concept(self, path):
+        assert len(path.read_text().splitlines()) <= 320
+        assert ast.get_docstring(ast.parse(path.read_text())), "a module says what it is about"
+
+    def test_its_functions_are_short(self, path):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                doc = node.body[0] if ast.get_docstring(node) else None
+                lines = node.end_lineno - node.body[0].lineno + 1
+                lines -= (doc.end_lineno - doc.lineno + 1) if doc else 0
+                assert lines <= 45, f"{node.name} has {lines} lines"
+
+
+def test_every_module_has_its_place_in_the_order():
+    assert {part_of(path) for path in MODULES} - {"__init__"} == set(ORDER)
+
+
+class TestEquations:
+    """docs/equations.md and the docstrings say the same."""
+
+    table = (ROOT / "docs" / "equations.md").read_text()
+
+    def rows(self):
+        """(equation numbers, label, functions) of each row of the table."""
+        for line in self.table.splitlines():
+            cells = [cell.strip() for cell in line.split("|")[1:-1]]
+            if len(cells) >= 4 and re.match(r"\(\d", cells[0]):
+                numbers = [int(n) for n in re.findall(r"\d+", cells[0])]
+                if "–" in cells[0]:
+                    numbers = list(range(numbers[0], numbers[1] + 1))
+                yield numbers, cells[1].strip("`"), re.findall(r"`([\w.]+)`", cells[3])
+
+    @staticmethod
+    def function(path):
+        module, name = path.rsplit(".", 1)
+        return getattr(import_module(f"ddopg.{module}"), name)
+
+    def test_every_numbered_equation_of_the_paper_is_in_the_table(self):
+        assert {n for numbers, _, _ in self.rows() for n in numbers} == NUMBERED_EQUATIONS
+
+    def test_every_function_of_the_table_carries_the_number_and_the_label(self):
+        for numbers, label, functions in self.rows():
+            assert functions, f"equation {numbers} has no function"
+            for path in functions:
+                text = inspect.getdoc(self.function(path))
+                assert set(numbers) & set(equation_numbers(text)), f"{path} does not name {numbers}"
+                if label.startswith("eq:"):
+                    assert label in text, f"{path} does not carry {label}"
+
+    def test_every_docstring_that_opens_with_an_equation_is_in_the_table(self):
+        listed = {path for _, _, functions in self.rows() for path in functions}
+        for module in ("estimators", "surrogate", "memory"):
+            for name, value in vars(import_module(f"ddopg.{module}")).items():
+                own = inspect.isfunction(value) and value.__module__ == f"ddopg.{module}"
+                if own and "eq:" in (value.__doc__ or ""):
+                    assert f"{module}.{name}" in listed
+
+
+def equation_numbers(text):
+    for first, last in re.findall(r"Eqs?\. \((\d+)\)(?: (?:and|to) \((\d+)\))?", text):
+        yield from range(int(first), int(last or first) + 1)
+
+
+@pytest.mark.parametrize("name", [name for name in ddopg.__all__ if name != "__version__"])
+def test_every_public_name_is_documented(name):
+    value = getattr(ddopg, name)
+    assert inspect.getdoc(value)
+    assert (
+        f"`{name}" in (ROOT / "docs" / "api.md").read_text()
+        or f"`ddopg.{name}" in (ROOT / "docs" / "api.md").read_text()
+    )
+
+
+def test_importing_ddopg_registers_the_tasks_and_stays_light():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, ddopg, gymnasium as gym\n"
+        "assert {'ddopg/Cartpole-v0', 'ddopg/MountainCar-v0', 'ddopg/Swimmer-v0'} <= set(gym.registry)\n"
+        "assert not {'jax', 'mujoco', 'Box2D', 'matplotlib'} & set(sys.modules)\n"
+        "assert set(ddopg.__all__) <= set(dir(ddopg))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_public_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'DDPG'"):
+        _ = ddopg.DDPG
