@@ -88,6 +88,14 @@ def evidence_of(problem, log_q, counts=None):
     return Evidence(
         *map(
             jnp.asarray,
-            (problem.observations, problem.actions, problem.alive, problem.returns, log_q, counts),
+            (
+                problem.observations,
+                problem.actions,
+                problem.alive,
+                problem.returns[:, None],
+                log_q,
+                counts,
+                1.0,
+            ),
         )
     )

@@ -103,3 +103,15 @@ def released_estimate(trajectories, policies, returns, mu, sigma, epsilon):
     shares = [w / (sum(weights) + epsilon) for w in weights]
     mean = sum(s * r for s, r in zip(shares, returns, strict=True))
     return mean, sum(shares) ** 2 / (sum(s**2 for s in shares) + epsilon)
+
+
+def per_decision(trajectories, policies, rewards, mu, sigma):
+    """Σₜ Σᵢ w̄ᵢₜ rᵢₜ: each reward weighted by the likelihood ratio of the steps up to it, normalised per time.
+
+    After its end a trajectory keeps its last weight; its rewards are zero there.
+    """
+    total = 0.0
+    for t in range(len(rewards[0])):
+        weights = surrogate_weights([path[: t + 1] for path in trajectories], policies, mu, sigma)
+        total += weighted(weights, [r[t] for r in rewards])
+    return total

@@ -129,7 +129,7 @@ class TestSeats:
         pairs, known = Memory().pairs, {}
         for now, visit in enumerate(visits):
             indices = np.array(visit)
-            pairs, seats = seat(pairs, indices, now, most=10)
+            pairs, seats = seat(pairs, indices, now, most=100)
             assert list(pairs.owner[seats]) == visit
             assert len(pairs.owner) <= 12
             block = pairs.values[np.ix_(seats, seats)]
@@ -137,22 +137,22 @@ class TestSeats:
             known = {pair: value for pair, value in known.items() if held.issuperset(pair)}
             for (a, i), (b, j) in ((x, y) for x in enumerate(visit) for y in enumerate(visit)):
                 expected = known.get((i, j), np.nan)
-                np.testing.assert_equal(block[a, b], np.float32(expected))
+                np.testing.assert_equal(block[a, b, 0], np.float32(expected))
                 known[i, j] = 100 * i + j
                 pairs.values[seats[a], seats[b]] = 100 * i + j
 
     def test_the_longest_unused_leaves_first(self):
         pairs = Memory().pairs
         for now, index in enumerate([0, 1, 2, 3]):
-            pairs, _ = seat(pairs, np.array([index]), now, most=4)
-        pairs, _ = seat(pairs, np.array([0]), 4, most=4)
-        pairs, _ = seat(pairs, np.array([9]), 5, most=4)
+            pairs, _ = seat(pairs, np.array([index]), now, most=16)
+        pairs, _ = seat(pairs, np.array([0]), 4, most=16)
+        pairs, _ = seat(pairs, np.array([9]), 5, most=16)
         assert sorted(pairs.owner) == [0, 2, 3, 9]
 
     def test_the_old_table_is_not_changed(self):
         pairs, seats = seat(Memory().pairs, np.array([0, 1]), 0)
         pairs.values[np.ix_(seats, seats)] = 1.0
         before = Pairs(*(a.copy() for a in pairs))
-        seat(pairs, np.array([5, 6, 7, 8]), 1, most=4)
+        seat(pairs, np.array([5, 6, 7, 8]), 1, most=16)
         for a, b in zip(pairs, before, strict=True):
             np.testing.assert_array_equal(a, b)

@@ -1,5 +1,7 @@
 """The surrogate against the oracle, its limits in Σ, and the table of log-likelihoods."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,9 +10,10 @@ import pytest
 import ddopg.surrogate as S
 from ddopg import estimators
 from ddopg.config import SurrogateConfig
+from ddopg.data import make_trajectory
 from ddopg.errors import ConfigError
 from ddopg.memory import Memory, Selection, add
-from ddopg.policies import mlp, squashed
+from ddopg.policies import linear, mlp, squashed
 from tests import reference
 from tests.problems import evidence_of, random_problem, trajectories_of
 
@@ -19,20 +22,16 @@ def config(problem, **changes):
     return SurrogateConfig(length_scale=tuple(problem.sigma), **changes)
 
 
-def table(problem):
-    """log p̃(τⱼ|θᵢ) up to constants per trajectory, the fast way."""
-    return jnp.stack(
-        [
-            S.log_likelihoods(
-                problem.policy, theta, problem.observations, problem.actions, problem.alive, problem.sigma
-            )
-            for theta in problem.thetas
-        ]
-    )
+def log_likelihoods(problem, theta, **changes):
+    """log p̃(τⱼ|θ) of every trajectory, the fast way: (N, K)."""
+    one = partial(S.log_likelihoods, problem.policy, jnp.asarray(theta), config=config(problem, **changes))
+    return jax.vmap(one)(*map(jnp.asarray, (problem.observations, problem.actions, problem.alive)))
 
 
-def evidence(problem, counts=None, epsilon=0.0):
-    return evidence_of(problem, estimators.log_mixture(table(problem), counts, epsilon), counts)
+def evidence(problem, counts=None, epsilon=0.0, **changes):
+    log_p = jnp.stack([log_likelihoods(problem, theta, **changes) for theta in problem.thetas])
+    mixture = partial(estimators.log_mixture, counts=counts, epsilon=epsilon)
+    return evidence_of(problem, jax.vmap(mixture, in_axes=2, out_axes=1)(log_p), counts)
 
 
 def estimated(problem, theta=None, **changes):
@@ -55,16 +54,8 @@ class TestAgainstTheOracle:
         slow = reference.surrogate_weights(
             problem.slow_trajectories, problem.slow_policies, mu, problem.sigma
         )
-        log_p = S.log_likelihoods(
-            problem.policy,
-            jnp.asarray(problem.target),
-            problem.observations,
-            problem.actions,
-            problem.alive,
-            problem.sigma,
-        )
-        log_w = S.log_surrogate_weights(log_p, estimators.log_mixture(table(problem)))
-        np.testing.assert_allclose(jnp.exp(log_w), slow, rtol=1e-9)
+        log_w = S.log_surrogate_weights(log_likelihoods(problem, problem.target), evidence(problem).log_q)
+        np.testing.assert_allclose(jnp.exp(log_w[:, 0]), slow, rtol=1e-9)
 
     @pytest.mark.parametrize("normalisation", ["weights", "count"])
     def test_estimate(self, seed, normalisation):
@@ -171,11 +162,9 @@ class TestGradient:
             return S.estimate(problem.policy, theta, held, 3.0, config(problem)).mean
 
         def log_p(theta):
-            return S.log_likelihoods(
-                problem.policy, theta, problem.observations, problem.actions, problem.alive, problem.sigma
-            )
+            return log_likelihoods(problem, theta)[:, 0]
 
-        log_w = S.log_surrogate_weights(log_p(target), held.log_q)
+        log_w = S.log_surrogate_weights(log_p(target), held.log_q[:, 0])
         proposition = estimators.weighted_gradient(log_w, jax.jacobian(log_p)(target), held.returns)
         steps = 1e-6 * np.eye(len(target))
         differences = [(mean(target + h) - mean(target - h)) / 2e-6 for h in steps]
@@ -225,7 +214,7 @@ def test_longer_padding_changes_nothing():
 
 def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_minus_a_million():
     problem = random_problem(0, sigma=(1e-4, 1e-4), noise=1.0)  # even the own policy is far away
-    log_p = table(problem)
+    log_p = jnp.stack([log_likelihoods(problem, theta) for theta in problem.thetas])
     assert log_p.dtype == jnp.float32
     assert jnp.max(log_p) < -1e6
     held = evidence(problem)
@@ -277,9 +266,9 @@ class TestPrepare:
         computed = []
         original = S._pair_log_likelihoods
 
-        def counting(policy, i, j, *rest):
+        def counting(policy, config, i, j, *rest):
             computed.append((np.asarray(i), np.asarray(j)))
-            return original(policy, i, j, *rest)
+            return original(policy, config, i, j, *rest)
 
         monkeypatch.setattr(S, "_pair_log_likelihoods", counting)
         monkeypatch.setattr(S, "_fill", lambda indices: indices)
@@ -295,5 +284,103 @@ class TestPrepare:
 
     def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
         with pytest.raises(ConfigError, match="1 value or 2"):
-            S.length_scales(SurrogateConfig(length_scale=(1.0, 2.0, 3.0)), 2)
-        np.testing.assert_allclose(S.length_scales(SurrogateConfig(length_scale=(2.0,)), 3), [2, 2, 2])
+            S.length_scales(linear(1, 2), SurrogateConfig(length_scale=(1.0, 2.0, 3.0)), 2)
+        np.testing.assert_allclose(
+            S.length_scales(linear(1, 3), SurrogateConfig(length_scale=(2.0,)), 3), [2, 2, 2]
+        )
+
+    def test_the_length_scale_of_a_squashed_policy_is_in_units_of_half_the_action_range(self):
+        policy = squashed(linear(1, 2), (-1.0, 0.0), (1.0, 6.0))
+        scales = S.length_scales(policy, SurrogateConfig(length_scale=(0.5,)), 2)
+        np.testing.assert_allclose(scales, [0.5, 1.5])
+
+
+@pytest.mark.usefixtures("float64")
+class TestPerDecisionWeights:
+    def problem(self, seed=0, **changes):
+        problem = random_problem(seed, **changes)
+        rewards = np.random.default_rng(seed).standard_normal(problem.alive.shape) * problem.alive
+        return problem, rewards
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_they_agree_with_the_oracle(self, seed):
+        problem, rewards = self.problem(seed)
+        slow = reference.per_decision(
+            problem.slow_trajectories,
+            problem.slow_policies,
+            rewards.tolist(),
+            problem.slow_policy(problem.target),
+            problem.sigma,
+        )
+        held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
+        chosen = config(problem, decisions=5)
+        fast = S.estimate(problem.policy, jnp.asarray(problem.target), held, 3.0, chosen)
+        assert fast.mean == pytest.approx(slow, rel=1e-8)
+
+    def test_the_last_weights_are_those_of_whole_paths(self):
+        problem, _ = self.problem()
+        whole = log_likelihoods(problem, problem.target)
+        prefixes = log_likelihoods(problem, problem.target, decisions=5)
+        np.testing.assert_allclose(prefixes[:, -1], whole[:, 0], rtol=1e-12)
+
+    def test_what_happens_after_a_reward_does_not_change_its_weight(self):
+        problem, _ = self.problem()
+        problem = problem._replace(alive=np.ones_like(problem.alive))
+        rewards = np.zeros(problem.alive.shape)
+        rewards[:, 1] = problem.returns  # everything is earned in the second step
+        chosen, target = config(problem, decisions=5), jnp.asarray(problem.target)
+
+        def mean(problem):
+            held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
+            return float(S.estimate(problem.policy, target, held, 3.0, chosen).mean)
+
+        actions = problem.actions.copy()
+        actions[:, 2:] += 0.5 * np.random.default_rng(1).standard_normal(actions[:, 2:].shape)
+        assert mean(problem._replace(actions=actions)) == pytest.approx(mean(problem), rel=1e-12)
+
+    def test_one_stretch_of_time_is_the_weighted_estimate(self):
+        log_w, R = jnp.asarray([[0.3], [-1.0], [0.5]]), jnp.asarray([[1.0], [5.0], [-2.0]])
+        assert estimators.per_decision_return(log_w, R) == pytest.approx(
+            float(estimators.weighted_importance_sampling_return(log_w[:, 0], R[:, 0]))
+        )
+
+    def test_trajectories_are_thinned_to_the_first_step_of_each_stretch_and_keep_their_whole_reward(self):
+        observations = np.arange(7.0)[:, None]
+        trajectory = make_trajectory(np.zeros(2), observations, -observations, np.arange(7.0), horizon=9)
+        stacked = S.stack([trajectory], rows=2, decisions=3, discount=1.0)
+        assert stacked.observations[0, :, 0].tolist() == [0, 3, 6]
+        assert stacked.alive[0].tolist() == [True, True, True]
+        assert stacked.rewards[0].tolist() == [0 + 1 + 2, 3 + 4 + 5, 6]
+        assert not stacked.alive[1].any()
+        whole = S.stack([trajectory], rows=1, decisions=0, discount=0.5)
+        assert whole.observations.shape == (1, 9, 1)
+        assert whole.rewards[0, 0] == pytest.approx(sum(0.5**t * t for t in range(7)))
+        fine = S.stack([trajectory], rows=1, decisions=100, discount=1.0)
+        assert fine.rewards.shape == (1, 9)
+
+
+@pytest.mark.usefixtures("float64")
+class TestLengthScaleFromTheData:
+    @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+    def test_the_mean_ess_of_the_policies_is_the_share_asked_for(self, share):
+        problem = random_problem(3, number=10)
+        log_p = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
+        counts = jnp.ones(10)
+        c = S.sharpness_for_ess(log_p, counts, share)
+        log_w = c * log_p - estimators.log_mixture(c * log_p)[None]
+        assert np.mean(jax.vmap(estimators.effective_sample_size)(log_w)) == pytest.approx(
+            10 * share, rel=1e-4
+        )
+
+    def test_padding_rows_do_not_count(self):
+        problem = random_problem(3, number=6)
+        log_p = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
+        alone = S.sharpness_for_ess(log_p, jnp.ones(6), 0.5)
+        padded = S.sharpness_for_ess(jnp.pad(log_p, ((0, 3), (0, 3))), jnp.pad(jnp.ones(6), (0, 3)), 0.5)
+        assert padded == pytest.approx(float(alone), rel=1e-6)
+
+    def test_units_of_the_action_do_not_matter(self):
+        problem = random_problem(3, number=10)
+        log_p = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
+        c, d = (S.sharpness_for_ess(factor * log_p, jnp.ones(10), 0.3) for factor in (1.0, 100.0))
+        assert c == pytest.approx(100 * float(d), rel=1e-5)

@@ -112,7 +112,9 @@ def tell(
         return state, _info(state, trajectory)
     rng = _stream(state.seed, state.memory.size, "selection")
     selection = select(rng, np.asarray(state.memory.returns), config.selection)
-    memory, evidence = prepare(state.memory, selection, config.selection.size, policy, config.surrogate)
+    memory, evidence = prepare(
+        state.memory, selection, config.selection.size, policy, config.surrogate, config.discount
+    )
     state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
     search, believed = _improve(state, evidence, policy, config)
     state = state._replace(

@@ -78,8 +78,14 @@ class SurrogateConfig:
     """The surrogate model of the return and the objective built on it."""
 
     length_scale: tuple[float, ...] = (math.exp(1.5),)
-    """Standard deviation of the evaluation policy, Eq. (13): one value, or one per action dimension.
-    The paper's Table 1 has log Σ = 3, a covariance, hence exp(3/2); the released code has exp(3)."""
+    """Standard deviation of the evaluation policy, Eq. (13): one value, or one per action dimension; in units of
+    the action, or of half its range where the policy is squashed. The paper's Table 1 has log Σ = 3, a
+    covariance, hence exp(3/2); the released code has exp(3)."""
+    ess_share: float = 0.0
+    """Length-scale from the data: all of `length_scale` is scaled so that the selected policies have a mean ESS
+    of this share of their number. 0 takes `length_scale` as it is."""
+    decisions: int = 0
+    """Per-decision weights at about this many times of an episode; 0 weighs whole paths, as the paper does."""
     normalisation: NormalisationName = "weights"
     """Z of Eq. (14): `weights` is the weighted estimator Z = Σw, `count` the plain one Z = N."""
     epsilon: float = 0.0
@@ -105,6 +111,8 @@ class SurrogateConfig:
             f"surrogate.penalty must be finite and at least 0, got {self.penalty}",
         )
         require(self.bound_growth >= 0, f"surrogate.bound_growth must be at least 0, got {self.bound_growth}")
+        require(0 <= self.ess_share < 1, f"surrogate.ess_share must lie in [0, 1), got {self.ess_share}")
+        require(self.decisions >= 0, f"surrogate.decisions must be at least 0, got {self.decisions}")
         require(0 <= self.epsilon < 1, f"surrogate.epsilon must lie in [0, 1), got {self.epsilon}")
 
 

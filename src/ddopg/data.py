@@ -1,6 +1,7 @@
 """The nouns. Immutable records; axis letters are the same everywhere:
 
-N trajectories · H steps (horizon, padded) · O observation · A action · D policy parameters.
+N trajectories · H steps (horizon, padded) · T of them compared · K times at which weights are formed ·
+O observation · A action · D policy parameters.
 """
 
 from __future__ import annotations
@@ -39,14 +40,26 @@ class Trajectory(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The selected trajectories, stacked and padded to N rows: all that the surrogate knows."""
+    """The selected trajectories, stacked and padded to N rows: all that the surrogate knows.
 
-    observations: Array  # (N, H, O)
-    actions: Array  # (N, H, A)
-    alive: Array  # (N, H)
-    returns: Array  # (N,)
-    log_q: Array  # (N,) log mixture likelihood of each trajectory
+    Whole paths have K = 1: one weight each, for the whole return. Per-decision weights have K > 1: the
+    rewards of each stretch of time are weighted by the likelihood of the path up to it.
+    """
+
+    observations: Array  # (N, T, O)
+    actions: Array  # (N, T, A)
+    alive: Array  # (N, T)
+    rewards: Array  # (N, K)
+    log_q: Array  # (N, K) log mixture likelihood of each path up to each time
     counts: Array  # (N,) how often each was drawn; 0 marks a padding row
+    sharpness: (
+        Array  # () factor on every log-likelihood: 1 where the length-scale is given, else from the data
+    )
+
+    @property
+    def returns(self) -> Array:
+        """R(τ), (N,)."""
+        return self.rewards.sum(axis=-1)
 
 
 class Estimate(NamedTuple):

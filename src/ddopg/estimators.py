@@ -36,6 +36,11 @@ def log_trajectory_likelihood(log_pi: Array, alive: Array, log_dynamics: Array |
     return log_dynamics + jnp.sum(jnp.where(alive, log_pi, 0.0), axis=-1)
 
 
+def log_prefix_likelihoods(log_pi: Array, alive: Array) -> Array:
+    """log p(τ₀…ₜ|θ) = Σᵤ≤ₜ log π(aᵤ|sᵤ; θ) for every t: Eq. (2) of each beginning of the trajectory."""
+    return jnp.cumsum(jnp.where(alive, log_pi, 0.0), axis=-1)
+
+
 def likelihood_ratio_gradient(log_p: Array, scores: Array, R: Array) -> Array:
     """∇J(θ) = ∫ p(τ|θ) ∇log p(τ|θ) R(τ) dτ.  Eq. (3), eq:LikelihoodRatioPolicyGradient.
 
@@ -100,6 +105,18 @@ def weighted_importance_sampling_return(
     With Z = N it is `importance_sampling_return`.
     """
     return jnp.sum(normalised_weights(log_w, counts, epsilon) * R)
+
+
+def per_decision_return(
+    log_w: Array, rewards: Array, counts: Array | None = None, epsilon: float = 0.0
+) -> Array:
+    """Ĵ(θ) = Σₜ Σᵢ w̄ᵢₜ rᵢₜ, w̄ᵢₜ = wᵢₜ / Σⱼ wⱼₜ: Eq. (11) for the reward of each time, weighted by its past only.
+
+    Consistent weighted per-decision importance sampling; `log_w` and `rewards` are (N, K). What happens after a
+    reward cannot have caused it, so the later steps' mismatch need not count against it. K = 1 is Eq. (11).
+    """
+    shares = jax.vmap(normalised_weights, in_axes=(1, None, None), out_axes=1)(log_w, counts, epsilon)
+    return jnp.sum(shares * rewards)
 
 
 def weighted_gradient(log_w: Array, scores: Array, R: Array, counts: Array | None = None) -> Array:

@@ -5,6 +5,7 @@ Nothing here knows a policy. Host arrays only: the memory grows, and compiled pr
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from ddopg.data import Trajectory, returns_of
 from ddopg.errors import TrajectoryError, require
 
 UNKNOWN = np.float32(np.nan)
-MOST_SEATS = 2048  # 16 MB of pairs; beyond it the pairs used longest ago are forgotten
+MOST_NUMBERS = 2**22  # kept in the table, 16 MB; beyond it the pairs used longest ago are forgotten
 
 
 class Pairs(NamedTuple):
@@ -22,7 +23,7 @@ class Pairs(NamedTuple):
 
     owner: np.ndarray  # (W,)   index of the trajectory on each seat, −1 where the seat is free
     used: np.ndarray  # (W,)   when it was last selected
-    values: np.ndarray  # (W, W) row: policy, column: trajectory; NaN = not computed yet
+    values: np.ndarray  # (W, W, K) row: policy, column: trajectory; NaN = not computed yet
 
 
 class Memory(NamedTuple):
@@ -30,7 +31,7 @@ class Memory(NamedTuple):
 
     trajectories: tuple[Trajectory, ...] = ()
     returns: tuple[float, ...] = ()
-    pairs: Pairs = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.float32))
+    pairs: Pairs = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0, 1), np.float32))
 
     @property
     def size(self) -> int:
@@ -115,9 +116,14 @@ def draw_without_replacement(
     return np.sort(rng.choice(len(returns), size=number, replace=False, p=p))
 
 
-def seat(pairs: Pairs, indices: np.ndarray, now: int, most: int = MOST_SEATS) -> tuple[Pairs, np.ndarray]:
-    """Give each trajectory index a seat; the newcomers take free seats, then those used longest ago."""
-    pairs = _with_room(pairs, len(indices), most)
+def seat(
+    pairs: Pairs, indices: np.ndarray, now: int, times: int = 1, most: int = MOST_NUMBERS
+) -> tuple[Pairs, np.ndarray]:
+    """Give each trajectory index a seat; the newcomers take free seats, then those used longest ago.
+
+    `times` is K, the numbers kept per pair; `most` bounds the size of the table.
+    """
+    pairs = _with_room(pairs, len(indices), times, math.isqrt(most // times))
     owner, used, values = pairs.owner.copy(), pairs.used.copy(), pairs.values.copy()
     newcomers = indices[~np.isin(indices, owner)]
     free_first = np.argsort(np.where(np.isin(owner, indices), np.inf, used), kind="stable")
@@ -131,7 +137,7 @@ def seat(pairs: Pairs, indices: np.ndarray, now: int, most: int = MOST_SEATS) ->
     return Pairs(owner, used, values), seats
 
 
-def _with_room(pairs: Pairs, needed: int, most: int) -> Pairs:
+def _with_room(pairs: Pairs, needed: int, times: int, most: int) -> Pairs:
     """Double the seats while they are all taken and the limit is not reached."""
     size = len(pairs.owner)
     full = not np.any(pairs.owner < 0)
@@ -140,7 +146,7 @@ def _with_room(pairs: Pairs, needed: int, most: int) -> Pairs:
     if wanted <= size:
         return pairs
     owner, used = np.full(wanted, -1, np.int64), np.full(wanted, -1, np.int64)
-    values = np.full((wanted, wanted), UNKNOWN, np.float32)
+    values = np.full((wanted, wanted, times), UNKNOWN, np.float32)
     owner[:size], used[:size], values[:size, :size] = pairs.owner, pairs.used, pairs.values
     return Pairs(owner, used, values)
 

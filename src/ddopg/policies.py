@@ -26,6 +26,9 @@ class Policy(NamedTuple):
     size: int  # D
     init: Callable[[jax.Array], Any]  # key → θ
     act: Callable[[Any, Any], Any]  # (θ, observation (…, O)) → action (…, A)
+    unit: tuple[float, ...] = (
+        1.0,
+    )  # what counts as one, per action dimension: half the range where squashed
 
 
 @cache
@@ -78,7 +81,7 @@ def squashed(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) ->
         x = policy.act(theta, observation)
         return mid + half * _namespace(x).tanh(x)
 
-    return policy._replace(act=act)
+    return policy._replace(act=act, unit=tuple(map(float, half)))
 
 
 @cache

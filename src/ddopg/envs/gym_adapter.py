@@ -12,13 +12,10 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
+from ddopg.envs import ENVS
 from ddopg.errors import SpaceError, require, unknown
 
-SHORT_NAMES = {
-    "cartpole": "ddopg/Cartpole-v0",
-    "mountaincar": "ddopg/MountainCar-v0",
-    "swimmer": "ddopg/Swimmer-v0",
-}
+SHORT_NAMES = {name: identifier for name, (identifier, _) in ENVS.items()}
 
 
 class Problem(NamedTuple):
