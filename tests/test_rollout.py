@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 import ddopg  # noqa: F401  registers the tasks
+from ddopg.envs import CARTPOLE, initial_observation
 from ddopg.envs.gym_adapter import SHORT_NAMES, make, problem_of, problem_of_spaces
 from ddopg.errors import RolloutError, SpaceError, UnknownNameError
 from ddopg.policies import linear
-from ddopg.rollout import evaluate, rollout
+from ddopg.rollout import evaluate, rollout, simulate
 from tests.probes import Follow, Scripted, Target
 
 POLICY = linear(1, 1)
@@ -88,6 +89,12 @@ class TestEvaluate:
         stepped = [rollout(env, policy, nothing, seed).rewards.sum() for seed in seeds]
         np.testing.assert_allclose(evaluate(env, policy, nothing, seeds), stepped, atol=1e-2)
         assert max(stepped) < 500
+
+    def test_a_finished_episode_earns_nothing_whatever_its_last_state_would_pay(self):
+        paid = CARTPOLE._replace(reward=lambda state, action, ops: ops.constant(1.0, state.x))
+        starts = np.stack([initial_observation(CARTPOLE, seed) for seed in range(5)])
+        lengths = [rollout(make("cartpole"), linear(4, 1), np.zeros(5), seed).length for seed in range(5)]
+        assert simulate(paid, linear(4, 1), np.zeros(5, np.float32), starts).tolist() == lengths
 
     def test_other_environments_are_stepped_one_by_one(self):
         returns = evaluate(Target(goal=0.3), POLICY, THETA, [1, 2])

@@ -91,7 +91,7 @@ class TestAgainstTheOracle:
 
     @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
     def test_released_epsilon(self, seed, epsilon):
-        problem = random_problem(seed)
+        problem = random_problem(seed, noise=0.5)  # with noise the largest likelihood of a path is not 1
         slow = reference.released_estimate(
             problem.slow_trajectories,
             problem.slow_policies,
@@ -371,6 +371,16 @@ class TestLengthScaleFromTheData:
         assert np.mean(jax.vmap(estimators.effective_sample_size)(log_w)) == pytest.approx(
             10 * share, rel=1e-4
         )
+
+    def test_the_prepared_evidence_has_that_share_at_its_own_policies(self):
+        problem = random_problem(3, number=10)
+        memory = Memory()
+        for trajectory in trajectories_of(problem):
+            memory = add(memory, trajectory)
+        chosen = config(problem, ess_share=0.4)
+        _, held = S.prepare(memory, Selection(np.arange(10), np.ones(10, int)), 12, problem.policy, chosen)
+        found = [S.estimate(problem.policy, jnp.asarray(t), held, 1.0, chosen).ess for t in problem.thetas]
+        assert np.mean(found) == pytest.approx(4, rel=1e-3)
 
     def test_padding_rows_do_not_count(self):
         problem = random_problem(3, number=6)

@@ -67,11 +67,11 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory
 def softmax_probabilities(returns: np.ndarray, temperature: float) -> np.ndarray:
     """p(I | τ₁ … τ_N) = exp(R̃_I / λ) / Σⱼ exp(R̃ⱼ / λ).  Eq. (21).
 
-    R̃ are the returns scaled to [0, 1]; the paper says only "normalised". Equal returns have equal chances.
+    R̃ are the returns scaled to [0, 1] (the paper says only "normalised"); a shift of all R̃ cancels, so the largest
+    is taken as 0. Equal returns have equal chances.
     """
-    span = np.ptp(returns)
-    scaled = (returns - np.min(returns)) / (span if span > 0 else 1.0)
-    unnormalised = np.exp((scaled - np.max(scaled)) / temperature)
+    span = np.ptp(returns) or 1.0
+    unnormalised = np.exp((returns - np.max(returns)) / span / temperature)
     return unnormalised / np.sum(unnormalised)
 
 
