@@ -88,7 +88,7 @@ class DDOPG:
     def ask(self, n: int | None = None) -> list[Proposal]:
         """Policies to roll out next: the initial design first, one proposal afterwards (or `n`)."""
         require(n is None or n >= 1, f"ask for at least one proposal, got n = {n}")
-        self.state, proposals = algorithm.ask(self.state, n)
+        self.state, proposals = algorithm.ask(self.state, self.policy, self.config, n)
         return [self._hand_out(proposal) for proposal in proposals]
 
     def tell(self, proposal: Proposal, trajectory: Trajectory) -> Info:

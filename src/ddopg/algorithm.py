@@ -14,13 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ddopg import explore
 from ddopg.config import Config
 from ddopg.data import Estimate, Evidence, Trajectory
 from ddopg.errors import TrajectoryError, require
+from ddopg.evidence import prepare
 from ddopg.memory import Memory, add, select
 from ddopg.optimise import OPTIMISERS, Outcome, Search, maximise
 from ddopg.policies import Policy
-from ddopg.surrogate import estimate, objective, prepare
+from ddopg.surrogate import estimate, log_weights, objective, surrogate_return
 
 
 class Proposal(NamedTuple):
@@ -43,10 +45,10 @@ class State(NamedTuple):
 
     seed: int
     asked: int  # proposals handed out so far
-    design: tuple[np.ndarray, ...]  # initial policies not yet handed out
     pending: tuple[Proposal, ...]  # handed out, not yet told
     memory: Memory
     centre: np.ndarray  # (D,) where the search stands
+    effects: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
     search: Any  # the optimiser's state, None before the first search
     return_bound: float  # ‖R‖∞ in use
     incumbent: Incumbent
@@ -69,20 +71,15 @@ class Info(NamedTuple):
 
 
 def init(policy: Policy, config: Config, seed: int) -> State:
-    """θ₀, the initial design around it, an empty memory."""
-    theta = np.asarray(policy.init(jax.random.key(_integer(seed, 0, "initial policy"))), np.float32)
-    rng = _stream(seed, 0, "initial design")
-    design = tuple(
-        np.asarray(theta + config.design.spread * rng.standard_normal(policy.size), np.float32)
-        for _ in range(config.design.policies)
-    )
+    """θ₀ and an empty memory."""
+    theta = _first_policy(policy, seed)
     return State(
         seed=seed,
         asked=0,
-        design=design,
         pending=(),
         memory=Memory(),
         centre=theta,
+        effects=np.zeros(policy.size, np.float32),
         search=None,
         return_bound=0.0,
         incumbent=Incumbent(theta, -np.inf),
@@ -90,58 +87,93 @@ def init(policy: Policy, config: Config, seed: int) -> State:
     )
 
 
-def ask(state: State, number: int | None = None) -> tuple[State, tuple[Proposal, ...]]:
-    """The initial design first (all of it, or `number`), afterwards the centre of the search."""
-    waiting = len(state.design)
-    number = (waiting or 1) if number is None else number
-    thetas = (*state.design[:number], *[state.centre] * (number - waiting))
+def ask(
+    state: State, policy: Policy, config: Config, number: int | None = None
+) -> tuple[State, tuple[Proposal, ...]]:
+    """The initial design first, as much of it as can be said by now; afterwards one proposal (or `number`)."""
+    if number is None:
+        stages = (config.design.constants, config.design.policies, state.asked + 1)
+        number = next(end - state.asked for end in stages if end > state.asked)
     proposals = tuple(
-        Proposal(k, theta, _integer(state.seed, k, "rollout")) for k, theta in enumerate(thetas, state.asked)
+        Proposal(k, _propose(state, k, policy, config), _integer(state.seed, k, "rollout"))
+        for k in range(state.asked, state.asked + number)
     )
-    return state._replace(
-        asked=state.asked + number, design=state.design[number:], pending=state.pending + proposals
-    ), proposals
+    return state._replace(asked=state.asked + number, pending=state.pending + proposals), proposals
 
 
 def tell(
     state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
 ) -> tuple[State, Info]:
     """One turn of Algorithm 1, from the sampled trajectory to the next policy."""
-    state = _remember(state, proposal, trajectory, config)
+    state = _remember(state, proposal, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return state, _info(state, trajectory)
     rng = _stream(state.seed, state.memory.size, "selection")
     selection = select(rng, np.asarray(state.memory.returns), config.selection)
     memory, evidence = prepare(
-        state.memory, selection, config.selection.size, policy, config.surrogate, config.discount
+        state.memory,
+        selection,
+        state.centre,
+        config.selection.size,
+        policy,
+        config.surrogate,
+        config.discount,
     )
     state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
     search, believed = _improve(state, evidence, policy, config)
-    state = state._replace(
-        centre=np.asarray(search.theta), search=search.memory if config.search.carry else None
-    )
+    state = _move(state, search, believed, config)
     return state, _info(state, trajectory, search, believed)
 
 
-def _remember(state: State, proposal: Proposal, trajectory: Trajectory, config: Config) -> State:
-    """Put the trajectory into the memory; the best one so far leads the search until the design is complete."""
+def _propose(state: State, k: int, policy: Policy, config: Config) -> np.ndarray:
+    """θ of the k-th proposal."""
+    rng, outputs = _stream(state.seed, k, "exploration"), len(policy.unit)
+    if k < config.design.constants:
+        return explore.constant(rng, policy.size, outputs)
+    unit, design = explore.units(state.effects), k < config.design.policies
+    if design and not config.search.effect_units:
+        scatter = config.design.spread * rng.standard_normal(policy.size)
+        return (_first_policy(policy, state.seed) + scatter).astype(np.float32)
+    if design or rng.random() < config.exploration.fresh:
+        return explore.scattered(rng, unit, outputs, config.exploration.gain)
+    return state.centre + explore.scattered(rng, unit, outputs, config.exploration.noise)
+
+
+def _remember(
+    state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
+) -> State:
+    """Put the trajectory into the memory; the best single rollout leads until the design is complete."""
     require(
         any(p.number == proposal.number for p in state.pending),
         f"proposal {proposal.number} is not waiting for a rollout; waiting: {[p.number for p in state.pending]}. "
         "Each proposal is told once",
         TrajectoryError,
     )
-    memory = add(state.memory, trajectory._replace(theta=proposal.theta), config.discount)
+    trajectory = trajectory._replace(theta=proposal.theta)
+    memory = add(state.memory, trajectory, config.discount)
     value = memory.returns[-1]
-    better = value > state.incumbent.value
+    better = value > max(memory.returns[:-1], default=-np.inf)
     starting = memory.size <= config.design.policies
+    if config.search.effect_units:
+        state = state._replace(effects=np.maximum(state.effects, explore.effects(policy, trajectory)))
     return state._replace(
         pending=tuple(p for p in state.pending if p.number != proposal.number),
         memory=memory,
-        incumbent=Incumbent(proposal.theta, value) if better else state.incumbent,
+        incumbent=Incumbent(proposal.theta, value)
+        if better and (starting or not config.exploration.noise)
+        else state.incumbent,
         centre=proposal.theta if better and starting else state.centre,
         steps=state.steps + trajectory.length,
     )
+
+
+def _move(state: State, search: Search, believed: Estimate, config: Config) -> State:
+    """The centre moves to the end of the search."""
+    centre = np.asarray(search.theta)
+    state = state._replace(centre=centre, search=search.memory if config.search.carry else None)
+    if config.exploration.noise:
+        state = state._replace(incumbent=Incumbent(centre, float(believed.mean)))
+    return state
 
 
 def _refreshed_bound(state: State, config: Config) -> float:
@@ -154,25 +186,82 @@ def _refreshed_bound(state: State, config: Config) -> float:
 def _improve(state: State, evidence: Evidence, policy: Policy, config: Config) -> tuple[Search, Estimate]:
     """θ ← argmax of the surrogate objective, from the centre."""
     key = jax.random.key(_integer(state.seed, state.memory.size, "search"))
-    return _search(state.centre, state.search, key, evidence, state.return_bound, policy, config)
+    unit = explore.units(state.effects) if config.search.effect_units else np.ones(policy.size, np.float32)
+    starting = state.memory.size == config.design.policies
+    return _search(
+        state.centre, state.search, key, evidence, state.return_bound, unit, starting, policy, config
+    )
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
 def _search(
-    theta: Array, memory: Any, key: Array, evidence: Evidence, bound: Array, policy: Policy, config: Config
+    centre: Array,
+    memory: Any,
+    key: Array,
+    evidence: Evidence,
+    bound: Array,
+    unit: Array,
+    starting: Array,
+    policy: Policy,
+    config: Config,
 ) -> tuple[Search, Estimate]:
-    optimiser = OPTIMISERS[config.search.optimiser](config.search, key)
-    theta = jnp.asarray(theta)
+    weigh = partial(log_weights, policy, evidence=evidence, config=config.surrogate)
+    worth = _worth(jnp.asarray(centre), evidence, bound, policy, config)
+    start = _leap(jnp.asarray(centre), evidence, worth, starting, policy, config)
+
+    def value(step: Array) -> Array:
+        theta = start + unit * step
+        gain = objective(weigh(theta), evidence, worth, config.surrogate)
+        return gain - _saturation(theta, unit, evidence, policy, config)
+
+    optimiser, origin = OPTIMISERS[config.search.optimiser](config.search, key), jnp.zeros_like(start)
     search = maximise(
-        lambda point: objective(policy, point, evidence, bound, config.surrogate),
-        theta,
+        value,
+        origin,
         optimiser,
-        optimiser.init(theta) if memory is None else memory,
+        optimiser.init(origin) if memory is None else memory,
         steps=config.search.steps,
         tolerance=config.search.tolerance,
         window=config.search.window,
+        radius=config.search.radius,
     )
-    return search, estimate(policy, search.theta, evidence, bound, config.surrogate)
+    search = search._replace(theta=start + unit * search.theta)
+    return search, estimate(weigh(search.theta), evidence, bound, config.surrogate)
+
+
+def _worth(centre: Array, evidence: Evidence, bound: Array, policy: Policy, config: Config) -> Array:
+    """What counts as one unit of return: ‖R‖∞, or the spread of the returns around the centre."""
+    if config.surrogate.unit == "bound":
+        return bound
+    around = estimate(
+        log_weights(policy, centre, evidence, config.surrogate), evidence, bound, config.surrogate
+    )
+    returns, real = evidence.returns, evidence.counts > 0
+    span = jnp.max(returns, where=real, initial=-jnp.inf) - jnp.min(returns, where=real, initial=jnp.inf)
+    return jnp.maximum(jnp.sqrt(around.variance), jnp.maximum(1e-3 * span, 1e-30))
+
+
+def _leap(
+    centre: Array, evidence: Evidence, worth: Array, starting: Array, policy: Policy, config: Config
+) -> Array:
+    """The centre, or the stored policy of the highest estimate where that is clearly better."""
+    if not config.search.jump:
+        return centre
+    mean = partial(surrogate_return, evidence=evidence, config=config.surrogate)
+    stored = jax.vmap(lambda log_p: mean(log_p - evidence.log_q))(evidence.table)
+    best = jnp.argmax(jnp.where(evidence.counts > 0, stored, -jnp.inf))
+    here = mean(log_weights(policy, centre, evidence, config.surrogate))
+    return jnp.where(
+        starting | (stored[best] - here > config.search.jump * worth), evidence.thetas[best], centre
+    )
+
+
+def _saturation(theta: Array, unit: Array, evidence: Evidence, policy: Policy, config: Config) -> Array:
+    """decay · log(1 + mean-square raw output) / √(effective data): a prior against saturation that data overrule."""
+    if not config.search.decay:
+        return jnp.zeros((), theta.dtype)
+    data = jnp.maximum(config.surrogate.ess_share * jnp.sum(evidence.counts), 1.0)
+    return config.search.decay * jnp.log1p(explore.raw_size(theta, unit, len(policy.unit))) / jnp.sqrt(data)
 
 
 def _info(
@@ -190,6 +279,10 @@ def _info(
         search_steps=int(search.steps) if search else 0,
         outcome=Outcome(int(search.outcome)).name.lower() if search else "initial_design",
     )
+
+
+def _first_policy(policy: Policy, seed: int) -> np.ndarray:
+    return np.asarray(policy.init(jax.random.key(_integer(seed, 0, "initial policy"))), np.float32)
 
 
 def _stream(seed: int, count: int, purpose: str) -> np.random.Generator:

@@ -15,6 +15,7 @@ from ddopg.errors import ConfigError, require, require_positive, unknown
 
 OptimiserName = Literal["sgd", "adam", "momentum", "sghmc"]
 SelectionName = Literal["softmax", "latest"]
+UnitName = Literal["bound", "spread"]
 ObjectiveName = Literal["penalty", "lower_bound", "ess_bonus"]
 NormalisationName = Literal["weights", "count"]
 
@@ -43,10 +44,36 @@ class DesignConfig:
     """How many random policies are rolled out first (released code: 5; the paper is silent)."""
     spread: float = 1.0
     """Standard deviation around θ₀ on every parameter (released code: 1)."""
+    constants: int = 0
+    """How many of them do the same whatever they see: they show the scales of the observations first."""
 
     def __post_init__(self) -> None:
         require(self.policies >= 2, f"design.policies must be at least 2, got {self.policies}")
+        require(
+            0 <= self.constants <= self.policies,
+            f"design.constants must lie between 0 and design.policies = {self.policies}, got {self.constants}",
+        )
         require_positive("design.spread", self.spread)
+
+
+@dataclass(frozen=True)
+class ExplorationConfig:
+    """How proposals scatter, measured by what they change of the policy's raw output (before squashing)."""
+
+    noise: float = 0.0
+    """Root-mean-square change of the raw output by which a proposal differs from the centre; 0 proposes the centre
+    itself, as Algorithm 1 does."""
+    fresh: float = 0.0
+    """Share of proposals that are fresh random policies instead."""
+    gain: float = 2.2
+    """Root-mean-square raw output of a fresh random policy, in the initial design too."""
+
+    def __post_init__(self) -> None:
+        require(
+            0 <= self.noise < math.inf, f"exploration.noise must be finite and at least 0, got {self.noise}"
+        )
+        require(0 <= self.fresh < 1, f"exploration.fresh must lie in [0, 1), got {self.fresh}")
+        require_positive("exploration.gain", self.gain)
 
 
 @dataclass(frozen=True)
@@ -82,18 +109,23 @@ class SurrogateConfig:
     the action, or of half its range where the policy is squashed. The paper's Table 1 has log Σ = 3, a
     covariance, hence exp(3/2); the released code has exp(3)."""
     ess_share: float = 0.0
-    """Length-scale from the data: all of `length_scale` is scaled so that the selected policies have a mean ESS
-    of this share of their number. 0 takes `length_scale` as it is."""
+    """Length-scale from the data: all of `length_scale` is scaled so that the centre has an ESS of this share of
+    the selected trajectories. 0 takes `length_scale` as it is."""
     decisions: int = 0
     """Per-decision weights at about this many times of an episode; 0 weighs whole paths, as the paper does."""
     normalisation: NormalisationName = "weights"
     """Z of Eq. (14): `weights` is the weighted estimator Z = Σw, `count` the plain one Z = N."""
+    start_correction: bool = False
+    """Take away from the rewards what a linear function of the first observation explains of them."""
     epsilon: float = 0.0
     """Added to every denominator by the released code (1e-8): far from data the estimate then falls to 0.
     The paper has none."""
     objective: ObjectiveName = "penalty"
     """`penalty`: Ĵ − ‖R‖∞ γ √(1/ESS), Eq. (20); `lower_bound`: Eq. (19) with δ; `ess_bonus`: the released
-    code's Ĵ/‖R‖∞ + γ ESS/N_max. All are divided by ‖R‖∞, which moves no maximum."""
+    code's Ĵ/‖R‖∞ + γ ESS/N_max. All are divided by the unit, which moves no maximum."""
+    unit: UnitName = "bound"
+    """What counts as one in the objective: `bound` is ‖R‖∞, as in the paper; `spread` is the standard deviation of
+    the return around the centre, as the weighted data show it, which knows no zero of the reward."""
     penalty: float = 0.05
     """γ (paper, Table 1: 0.05)."""
     bound_growth: float = 0.0
@@ -136,6 +168,16 @@ class SearchConfig:
     """See `tolerance`."""
     carry: bool = False
     """Keep the optimiser's state from iteration to iteration (released code: yes)."""
+    effect_units: bool = False
+    """Measure parameters by their effect on the raw output, not by their numbers: steps, exploration and decay
+    then do not depend on the scales of the observations."""
+    radius: float = 0.0
+    """Longest move of the centre per iteration, ‖Δθ‖ in the search's units; 0 sets no limit."""
+    jump: float = 0.0
+    """The centre jumps to the stored policy of the highest estimate if that is better by this many units of the
+    objective; 0 never jumps."""
+    decay: float = 0.0
+    """Weight of log(1 + mean-square raw output), against saturation; it fades as data gather."""
 
     def __post_init__(self) -> None:
         require_positive("search.learning_rate", self.learning_rate)
@@ -143,6 +185,9 @@ class SearchConfig:
         require(self.noise >= 0, f"search.noise must be at least 0, got {self.noise}")
         require(self.steps >= 1, f"search.steps must be at least 1, got {self.steps}")
         require(self.tolerance >= 0, f"search.tolerance must be at least 0, got {self.tolerance}")
+        for name in ("radius", "jump", "decay"):
+            value = getattr(self, name)
+            require(0 <= value < math.inf, f"search.{name} must be finite and at least 0, got {value}")
         require(self.window >= 2, f"search.window must be at least 2, got {self.window}")
 
 
@@ -152,6 +197,7 @@ class Config:
 
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     design: DesignConfig = field(default_factory=DesignConfig)
+    exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
     selection: SelectionConfig = field(default_factory=SelectionConfig)
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -160,6 +206,11 @@ class Config:
 
     def __post_init__(self) -> None:
         require(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
+        require(
+            self.search.effect_units
+            or not (self.exploration.noise or self.search.decay or self.design.constants),
+            "exploration.noise, search.decay and design.constants are measured by effect; set search.effect_units",
+        )
 
 
 PAPER = Config()
@@ -172,7 +223,27 @@ RELEASED = Config(
     search=SearchConfig(optimiser="momentum", learning_rate=0.03, carry=True),
 )
 
-PRESETS = {"default": RELEASED, "paper": PAPER, "released": RELEASED}
+DEFAULT = Config(
+    policy=PolicyConfig(hidden=(), squash=True),
+    design=DesignConfig(policies=8, constants=4),
+    exploration=ExplorationConfig(noise=1.57, fresh=0.2, gain=2.24),
+    selection=SelectionConfig(rule="latest", size=50),
+    surrogate=SurrogateConfig(
+        length_scale=(1.0,), ess_share=0.3, decisions=100, start_correction=True, unit="spread", penalty=0.15
+    ),
+    search=SearchConfig(
+        optimiser="adam",
+        learning_rate=0.0825,
+        steps=15,
+        tolerance=0.0,
+        effect_units=True,
+        radius=0.25,
+        jump=1.0,
+        decay=0.5,
+    ),
+)
+
+PRESETS = {"default": DEFAULT, "paper": PAPER, "released": RELEASED}
 
 
 def preset(name: str) -> Config:

@@ -46,11 +46,13 @@ class Evidence(NamedTuple):
     rewards of each stretch of time are weighted by the likelihood of the path up to it.
     """
 
+    thetas: Array  # (N, D)
     observations: Array  # (N, T, O)
     actions: Array  # (N, T, A)
     alive: Array  # (N, T)
     rewards: Array  # (N, K)
-    log_q: Array  # (N, K) log mixture likelihood of each path up to each time
+    table: Array  # (N, N, K) log-likelihood of each path (column) up to each time under each policy (row)
+    log_q: Array  # (N, K) their log mixture over the policies
     counts: Array  # (N,) how often each was drawn; 0 marks a padding row
     sharpness: (
         Array  # () factor on every log-likelihood: 1 where the length-scale is given, else from the data

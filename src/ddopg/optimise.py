@@ -44,8 +44,13 @@ def maximise(
     steps: int,
     tolerance: float,
     window: int,
+    radius: float = 0.0,
 ) -> Search:
-    """θ ← θ + optimiser(∇ objective(θ)) until the objective is flat, the steps are used, or it is not finite."""
+    """θ ← θ + optimiser(∇ objective(θ)) until the objective is flat, the steps are used, or it is not finite.
+
+    With a radius, θ stays within that distance of where it started.
+    """
+    first = theta
     ascend = jax.value_and_grad(lambda point: -objective(point))
 
     def running(carry: tuple) -> Array:
@@ -60,7 +65,7 @@ def maximise(
         flat = (step + 1 >= window) & (jnp.std(history) < tolerance)
         updates, moved = optimiser.update(gradient, memory, theta)
         keep = finite & ~flat
-        theta = jnp.where(keep, optax.apply_updates(theta, updates), theta)
+        theta = jnp.where(keep, within(radius, first, optax.apply_updates(theta, updates)), theta)
         memory = jax.tree.map(lambda new, old: jnp.where(keep, new, old), moved, memory)
         outcome = jnp.where(
             finite, jnp.where(flat, Outcome.CONVERGED, Outcome.STEP_LIMIT), Outcome.NOT_FINITE
@@ -76,6 +81,14 @@ def maximise(
     )
     theta, memory, history, step, outcome = jax.lax.while_loop(running, advance, start)
     return Search(theta, history[-1], step, outcome, memory)
+
+
+def within(radius: float, centre: Array, point: Array) -> Array:
+    """The point, or where the way to it leaves the ball around the centre; no ball where the radius is 0."""
+    if not radius:
+        return point
+    distance = jnp.linalg.norm(point - centre)
+    return centre + (point - centre) * jnp.minimum(1.0, radius / jnp.where(distance > 0, distance, 1.0))
 
 
 def normalise_gradient() -> optax.GradientTransformation:

@@ -26,9 +26,13 @@ class Policy(NamedTuple):
     size: int  # D
     init: Callable[[jax.Array], Any]  # key → θ
     act: Callable[[Any, Any], Any]  # (θ, observation (…, O)) → action (…, A)
-    unit: tuple[float, ...] = (
-        1.0,
-    )  # what counts as one, per action dimension: half the range where squashed
+    unit: tuple[float, ...]  # (A,) what counts as one action: 1, or half the range where squashed
+    unsquashed: Callable[[Any, Any], Any] | None = None  # `act` before the squashing, where there is one
+
+    @property
+    def raw(self) -> Callable[[Any, Any], Any]:
+        """The output before any squashing: linear in θ for a linear policy."""
+        return self.unsquashed or self.act
 
 
 @cache
@@ -56,7 +60,7 @@ def mlp(observation_size: int, action_size: int, hidden: tuple[int, ...] = (16, 
                 x = _namespace(x).tanh(x)
         return x
 
-    return Policy(size, init, act)
+    return Policy(size, init, act, unit=(1.0,) * action_size)
 
 
 def linear(observation_size: int, action_size: int) -> Policy:
@@ -81,7 +85,7 @@ def squashed(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) ->
         x = policy.act(theta, observation)
         return mid + half * _namespace(x).tanh(x)
 
-    return policy._replace(act=act, unit=tuple(map(float, half)))
+    return policy._replace(act=act, unit=tuple(map(float, half)), unsquashed=policy.act)
 
 
 @cache
@@ -89,7 +93,12 @@ def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ..
     """The policy sees (observation − centre) / scale."""
     require(all(s > 0 for s in scale), f"observation scales must be positive, got {scale}", SpaceError)
     centre_, scale_ = np.asarray(centre, np.float32), np.asarray(scale, np.float32)
-    return policy._replace(act=lambda theta, observation: policy.act(theta, (observation - centre_) / scale_))
+
+    def seeing(act: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        return lambda theta, observation: act(theta, (observation - centre_) / scale_)
+
+    unsquashed = seeing(policy.unsquashed) if policy.unsquashed else None
+    return policy._replace(act=seeing(policy.act), unsquashed=unsquashed)
 
 
 def make_policy(config: PolicyConfig, observation_size: int, low: np.ndarray, high: np.ndarray) -> Policy:

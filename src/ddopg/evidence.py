@@ -1,0 +1,179 @@
+"""From selected trajectories to evidence: stacked arrays, the table of log-likelihoods, the length-scale from the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ddopg import estimators
+from ddopg.config import SurrogateConfig
+from ddopg.data import Evidence, Trajectory
+from ddopg.memory import Memory, Pairs, Selection, seat
+from ddopg.policies import Policy
+from ddopg.surrogate import log_likelihoods
+
+PAIRS_AT_ONCE = 64  # one compiled program computes this many (policy, trajectory) pairs
+SOFTEST, SHARPEST = 1e-6, 1e8  # the range in which the length-scale from the data is looked for
+
+
+def prepare(
+    memory: Memory,
+    selection: Selection,
+    centre: np.ndarray,
+    rows: int,
+    policy: Policy,
+    config: SurrogateConfig,
+    discount: float = 1.0,
+) -> tuple[Memory, Evidence]:
+    """Stack the selected trajectories to `rows` rows and complete their table of log-likelihoods.
+
+    `centre` is where the length-scale is taken from the data, if it is.
+    """
+    stacked = stack([memory.trajectories[i] for i in selection.indices], rows, config.decisions, discount)
+    pairs, seats = seat(memory.pairs, selection.indices, memory.size, stacked.rewards.shape[-1])
+    pairs = _complete(pairs, seats, policy, config, *stacked[:4])
+    table = np.zeros((rows, rows, stacked.rewards.shape[-1]), np.float32)
+    table[: len(seats), : len(seats)] = pairs.values[np.ix_(seats, seats)]
+    counts = np.zeros(rows, np.float32)
+    counts[: len(seats)] = selection.counts
+    return memory._replace(pairs=pairs), _evidence(policy, config, centre, table, counts, *stacked)
+
+
+class Stacked(NamedTuple):
+    """Trajectories as rows of arrays; rows of padding are dead from the start."""
+
+    thetas: np.ndarray  # (N, D)
+    observations: np.ndarray  # (N, T, O)
+    actions: np.ndarray  # (N, T, A)
+    alive: np.ndarray  # (N, T)
+    rewards: np.ndarray  # (N, K)
+
+
+def stack(trajectories: Sequence[Trajectory], rows: int, decisions: int, discount: float) -> Stacked:
+    """Whole paths (T = H, K = 1), or thinned to the first step of each of about `decisions` stretches (T = K)."""
+    horizon = trajectories[0].horizon
+    stride = math.ceil(horizon / decisions) if decisions else 1
+    stretch = stride if decisions else horizon
+    starts = np.arange(0, horizon, stretch)
+    weights = discount ** np.arange(horizon)
+
+    def padded(arrays: list[np.ndarray]) -> np.ndarray:
+        out = np.zeros((rows, *arrays[0].shape), arrays[0].dtype)
+        out[: len(arrays)] = arrays
+        return out
+
+    return Stacked(
+        thetas=padded([t.theta for t in trajectories]),
+        observations=padded([t.observations[::stride] for t in trajectories]),
+        actions=padded([t.actions[::stride] for t in trajectories]),
+        alive=padded([t.alive[::stride] for t in trajectories]),
+        rewards=padded(
+            [np.add.reduceat(weights * t.rewards, starts).astype(np.float32) for t in trajectories]
+        ),
+    )
+
+
+def without_start_effect(rewards: Array, starts: Array, counts: Array) -> Array:
+    """Rewards (N, K) without what a linear function of the first observation (N, O) explains of them.
+
+    Luck of the start is not merit of the policy. Ridge regression on standardised starts; how much of the fit is
+    taken away is its leave-one-out share of explained return variance, so a fit that does not predict does nothing.
+    """
+    w = (counts > 0).astype(rewards.dtype)[:, None]
+    number = jnp.sum(w)
+    x = w * (starts - jnp.sum(w * starts, 0, keepdims=True) / number)
+    deviation = jnp.sqrt(jnp.sum(jnp.square(x), 0, keepdims=True) / number)
+    x = jnp.where(deviation > 0, x / jnp.where(deviation > 0, deviation, 1.0), 0.0)
+    y = w * (rewards - jnp.sum(w * rewards, 0, keepdims=True) / number)
+    gram = jnp.linalg.inv(x.T @ x + jnp.eye(x.shape[1], dtype=x.dtype))
+    fit = x @ (gram @ (x.T @ y))
+    leverage = jnp.sum((x @ gram) * x, 1) + 1 / number
+    left_out = (jnp.sum(y, 1) - jnp.sum(fit, 1)) / jnp.maximum(1 - leverage, 0.05)
+    total = jnp.sum(jnp.square(jnp.sum(y, 1)))
+    explained = 1 - jnp.sum(w[:, 0] * jnp.square(left_out)) / jnp.where(total > 0, total, 1.0)
+    return rewards - jnp.clip(explained, 0.0, 1.0) * fit
+
+
+def sharpness_for_ess(log_p: Array, at: Array, counts: Array, share: float) -> Array:
+    """The factor c on all log-likelihoods at which the policy with log-likelihoods `at` (N,) has ESS = `share` · N.
+
+    The length-scale from the data: σ = 1/√c. A larger c makes policies stranger to each other and ESS smaller, so
+    c is found by bisection of log c. Row i of `log_p` (N, N): policy i on every trajectory.
+    """
+
+    def ess(c: Array) -> Array:
+        return estimators.effective_sample_size(c * at - estimators.log_mixture(c * log_p, counts), counts)
+
+    def halve(_: int, interval: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = interval
+        middle = (low + high) / 2
+        wide = ess(jnp.exp(middle)) > share * jnp.sum(counts)
+        return jnp.where(wide, middle, low), jnp.where(wide, high, middle)
+
+    low, high = jax.lax.fori_loop(0, 30, halve, (jnp.log(SOFTEST), jnp.log(SHARPEST)))
+    return jnp.exp((low + high) / 2)
+
+
+def _complete(
+    pairs: Pairs, seats: np.ndarray, policy: Policy, config: SurrogateConfig, *stacked: np.ndarray
+) -> Pairs:
+    """Compute the pairs of these seats that are not known yet: usually one new row and one new column."""
+    policies, trajectories = np.nonzero(np.isnan(pairs.values[np.ix_(seats, seats)][..., -1]))
+    for start in range(0, len(policies), PAIRS_AT_ONCE):
+        i = policies[start : start + PAIRS_AT_ONCE]
+        j = trajectories[start : start + PAIRS_AT_ONCE]
+        values = _pair_log_likelihoods(policy, config, _fill(i), _fill(j), *stacked)
+        pairs.values[seats[i], seats[j]] = np.asarray(values)[: len(i)]
+    return pairs
+
+
+def _fill(indices: np.ndarray) -> np.ndarray:
+    return np.pad(indices, (0, PAIRS_AT_ONCE - len(indices)))
+
+
+@partial(jax.jit, static_argnames=("policy", "config"))
+def _pair_log_likelihoods(
+    policy: Policy,
+    config: SurrogateConfig,
+    i: Array,
+    j: Array,
+    thetas: Array,
+    observations: Array,
+    actions: Array,
+    alive: Array,
+) -> Array:
+    each = jax.vmap(partial(log_likelihoods, policy, config=config))
+    return each(thetas[i], observations[j], actions[j], alive[j])
+
+
+@partial(jax.jit, static_argnames=("policy", "config"))
+def _evidence(
+    policy: Policy,
+    config: SurrogateConfig,
+    centre: Array,
+    table: Array,
+    counts: Array,
+    thetas: Array,
+    observations: Array,
+    actions: Array,
+    alive: Array,
+    rewards: Array,
+) -> Evidence:
+    sharpness = jnp.ones((), table.dtype)
+    if config.ess_share:
+        at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, alive)
+        sharpness = sharpness_for_ess(table[..., -1], at[..., -1], counts, config.ess_share)
+    if config.start_correction:
+        rewards = without_start_effect(rewards, observations[:, 0], counts)
+    mixture = jax.vmap(partial(estimators.log_mixture, epsilon=config.epsilon), in_axes=(2, None), out_axes=1)
+    log_q = mixture(sharpness * table, counts)
+    return Evidence(
+        thetas, observations, actions, alive, rewards, sharpness * table, log_q, counts, sharpness
+    )
