@@ -27,16 +27,23 @@ def run(name, env_name, steps, seed):
     env, started = make(env_name), time.perf_counter()
     agent = ddopg.DDOPG(env, preset=name, seed=seed)
     policy = policy_for(problem_of(env), agent.config)
-    marks = list(np.linspace(0, steps, 51)[1:])
-    curve = []
+    marks = [int(mark) for mark in np.linspace(0, steps, 51)[1:]]
+    curve, earlier = [], [agent.state.incumbent.theta]
 
     def record(agent, info):
-        value = None
-        while marks and info.steps >= marks[0]:
-            if value is None:
-                theta = agent.state.incumbent.theta
-                value = float(np.mean(ddopg.evaluate(env, policy, theta, EVALUATION_SEEDS)))
-            curve.append((int(marks.pop(0)), info.steps, round(value, 3)))
+        """At a mark counts what was known by then: the incumbent before the rollout that went beyond it."""
+        earlier.append(agent.state.incumbent.theta)
+        known = {
+            mark: earlier[-1] if info.steps == mark else earlier[-2] for mark in marks if mark <= info.steps
+        }
+        returns = {theta.tobytes(): None for theta in known.values()}
+        for mark, theta in known.items():
+            if returns[theta.tobytes()] is None:
+                returns[theta.tobytes()] = float(
+                    np.mean(ddopg.evaluate(env, policy, theta, EVALUATION_SEEDS))
+                )
+            curve.append((mark, round(returns[theta.tobytes()], 3)))
+            marks.remove(mark)
 
     agent.learn(total_timesteps=steps, callback=record)
     return {
@@ -54,7 +61,7 @@ def run(name, env_name, steps, seed):
 
 def summarise(rows, solved):
     """Seeds solved, steps to solved, how much of the rest stays solved, and the end."""
-    curves = [np.array(row["curve"])[:, [0, 2]] for row in rows]
+    curves = [np.array(row["curve"]) for row in rows]
     first = [next((int(s) for s, v in curve if v >= solved), None) for curve in curves]
     reached = sorted(s for s in first if s is not None)
     later = [v >= solved for curve, s in zip(curves, first, strict=True) if s for t, v in curve if t > s]

@@ -84,18 +84,15 @@ def trajectories_of(problem):
 
 
 def evidence_of(problem, log_q, counts=None):
-    counts = np.ones(len(problem.returns)) if counts is None else counts
+    number = len(problem.returns)
     return Evidence(
-        *map(
-            jnp.asarray,
-            (
-                problem.observations,
-                problem.actions,
-                problem.alive,
-                problem.returns[:, None],
-                log_q,
-                counts,
-                1.0,
-            ),
-        )
+        thetas=jnp.asarray(problem.thetas),
+        observations=jnp.asarray(problem.observations),
+        actions=jnp.asarray(problem.actions),
+        alive=jnp.asarray(problem.alive),
+        rewards=jnp.asarray(problem.returns[:, None]),
+        table=jnp.zeros((number, number, 1)),
+        log_q=jnp.asarray(log_q),
+        counts=jnp.ones(number) if counts is None else jnp.asarray(counts),
+        sharpness=jnp.ones(()),
     )

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import ddopg.evidence as V
 import ddopg.surrogate as S
 from ddopg import estimators
 from ddopg.config import SurrogateConfig
@@ -35,8 +36,16 @@ def evidence(problem, counts=None, epsilon=0.0, **changes):
 
 
 def estimated(problem, theta=None, **changes):
-    theta = jnp.asarray(problem.target if theta is None else theta)
-    return S.estimate(problem.policy, theta, evidence(problem), 3.0, config(problem, **changes))
+    return estimate(problem, problem.target if theta is None else theta, evidence(problem), **changes)
+
+
+def estimate(problem, theta, held, bound=3.0, **changes):
+    chosen = config(problem, **changes)
+    return S.estimate(S.log_weights(problem.policy, jnp.asarray(theta), held, chosen), held, bound, chosen)
+
+
+def objective(policy, theta, held, unit, chosen):
+    return S.objective(S.log_weights(policy, theta, held, chosen), held, unit, chosen)
 
 
 @pytest.mark.usefixtures("float64")
@@ -86,7 +95,7 @@ class TestAgainstTheOracle:
         assert set(expected) == set(S.OBJECTIVES)
         for name, value in expected.items():
             chosen = config(problem, objective=name, penalty=0.07, delta=0.3)
-            fast = S.objective(problem.policy, jnp.asarray(problem.target), evidence(problem), 3.0, chosen)
+            fast = objective(problem.policy, jnp.asarray(problem.target), evidence(problem), 3.0, chosen)
             assert fast == pytest.approx(value, rel=1e-8), name
 
     @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
@@ -102,7 +111,7 @@ class TestAgainstTheOracle:
         )
         held = evidence(problem, epsilon=epsilon)
         target = jnp.asarray(problem.target)
-        fast = S.estimate(problem.policy, target, held, 3.0, config(problem, epsilon=epsilon))
+        fast = estimate(problem, target, held, epsilon=epsilon)
         assert (float(fast.mean), float(fast.ess)) == pytest.approx(slow, rel=1e-7)
 
 
@@ -159,7 +168,7 @@ class TestGradient:
         held, target = evidence(problem), jnp.asarray(problem.target)
 
         def mean(theta):
-            return S.estimate(problem.policy, theta, held, 3.0, config(problem)).mean
+            return estimate(problem, theta, held).mean
 
         def log_p(theta):
             return log_likelihoods(problem, theta)[:, 0]
@@ -178,7 +187,7 @@ class TestGradient:
         held = evidence(problem)
         for name in S.OBJECTIVES:
             chosen = config(problem, objective=name)
-            value = lambda t: S.objective(policy, t, held, 3.0, chosen)
+            value = lambda t: objective(policy, t, held, 3.0, chosen)
             differences = [(value(theta + h) - value(theta - h)) / 2e-6 for h in 1e-6 * np.eye(len(theta))]
             np.testing.assert_allclose(jax.grad(value)(theta), differences, rtol=1e-4, atol=1e-8)
 
@@ -187,7 +196,7 @@ class TestGradient:
         held, theta = evidence(problem), jnp.asarray(problem.thetas[0])
         for name in S.OBJECTIVES:
             gradient = jax.grad(
-                lambda t: S.objective(problem.policy, t, held, 1.0, config(problem, objective=name))
+                lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
             )
             np.testing.assert_allclose(gradient(theta), 0, atol=1e-12)
 
@@ -220,7 +229,7 @@ def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_m
     held = evidence(problem)
     for name in S.OBJECTIVES:
         value, gradient = jax.value_and_grad(
-            lambda t: S.objective(problem.policy, t, held, 1.0, config(problem, objective=name))
+            lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
         )(jnp.asarray(problem.target))
         assert np.isfinite(value)
         assert np.all(np.isfinite(gradient))
@@ -237,7 +246,9 @@ class TestPrepare:
     def test_the_evidence_is_that_of_the_selected_trajectories(self):
         problem = random_problem(7)
         chosen = Selection(np.array([1, 4, 5]), np.array([2, 1, 1]))
-        _, held = S.prepare(self.remembered(problem), chosen, 8, problem.policy, config(problem))
+        _, held = V.prepare(
+            self.remembered(problem), chosen, problem.target, 8, problem.policy, config(problem)
+        )
         rows = np.array([1, 1, 4, 5])
         part = problem._replace(
             **{
@@ -246,7 +257,7 @@ class TestPrepare:
             }
         )
         target = jnp.asarray(problem.target, jnp.float32)
-        fast = S.estimate(problem.policy, target, held, 3.0, config(problem))
+        fast = estimate(problem, target, held)
         slow = estimated(part)
         assert fast.mean == pytest.approx(float(slow.mean), rel=1e-5)
         assert fast.ess == pytest.approx(float(slow.ess), rel=1e-5)
@@ -256,42 +267,52 @@ class TestPrepare:
         problem = random_problem(7)
         memory, chosen = self.remembered(problem), Selection(np.arange(6), np.ones(6, int))
         target = jnp.asarray(problem.target, jnp.float32)
-        prepared = [S.prepare(memory, chosen, rows, problem.policy, config(problem))[1] for rows in (6, 11)]
-        found = [S.estimate(problem.policy, target, held, 3.0, config(problem)) for held in prepared]
+        prepared = [
+            V.prepare(memory, chosen, problem.target, rows, problem.policy, config(problem))[1]
+            for rows in (6, 11)
+        ]
+        found = [estimate(problem, target, held) for held in prepared]
         for a, b in zip(found[0][:4], found[1][:4], strict=True):
             assert a == pytest.approx(float(b), rel=1e-5)
 
     def test_one_more_trajectory_costs_one_row_and_one_column(self, monkeypatch):
         problem = random_problem(7)
         computed = []
-        original = S._pair_log_likelihoods
+        original = V._pair_log_likelihoods
 
         def counting(policy, config, i, j, *rest):
             computed.append((np.asarray(i), np.asarray(j)))
             return original(policy, config, i, j, *rest)
 
-        monkeypatch.setattr(S, "_pair_log_likelihoods", counting)
-        monkeypatch.setattr(S, "_fill", lambda indices: indices)
+        monkeypatch.setattr(V, "_pair_log_likelihoods", counting)
+        monkeypatch.setattr(V, "_fill", lambda indices: indices)
         memory = Memory()
         for number, trajectory in enumerate(trajectories_of(problem), 1):
             memory = add(memory, trajectory)
             chosen = Selection(np.arange(number), np.ones(number, int))
-            memory, _ = S.prepare(memory, chosen, 8, problem.policy, config(problem))
+            memory, _ = V.prepare(memory, chosen, problem.target, 8, problem.policy, config(problem))
             pairs = {(int(a), int(b)) for i, j in computed for a, b in zip(i, j, strict=True)}
             assert sum(len(i) for i, _ in computed) == len(pairs) == number**2
-        S.prepare(memory, Selection(np.array([0, 3]), np.ones(2, int)), 8, problem.policy, config(problem))
+        V.prepare(
+            memory,
+            Selection(np.array([0, 3]), np.ones(2, int)),
+            problem.target,
+            8,
+            problem.policy,
+            config(problem),
+        )
         assert sum(len(i) for i, _ in computed) == 36
 
     def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
         with pytest.raises(ConfigError, match="1 value or 2"):
-            S.length_scales(linear(1, 2), SurrogateConfig(length_scale=(1.0, 2.0, 3.0)), 2)
+            S.length_scales(linear(1, 2), SurrogateConfig(length_scale=(1.0, 2.0, 3.0)))
         np.testing.assert_allclose(
-            S.length_scales(linear(1, 3), SurrogateConfig(length_scale=(2.0,)), 3), [2, 2, 2]
+            S.length_scales(linear(1, 3), SurrogateConfig(length_scale=(2.0,))), [2, 2, 2]
         )
 
     def test_the_length_scale_of_a_squashed_policy_is_in_units_of_half_the_action_range(self):
         policy = squashed(linear(1, 2), (-1.0, 0.0), (1.0, 6.0))
-        scales = S.length_scales(policy, SurrogateConfig(length_scale=(0.5,)), 2)
+        scales = S.length_scales(policy, SurrogateConfig(length_scale=(0.5,)))
         np.testing.assert_allclose(scales, [0.5, 1.5])
 
 
@@ -313,8 +334,7 @@ class TestPerDecisionWeights:
             problem.sigma,
         )
         held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
-        chosen = config(problem, decisions=5)
-        fast = S.estimate(problem.policy, jnp.asarray(problem.target), held, 3.0, chosen)
+        fast = estimate(problem, problem.target, held, decisions=5)
         assert fast.mean == pytest.approx(slow, rel=1e-8)
 
     def test_the_last_weights_are_those_of_whole_paths(self):
@@ -328,11 +348,10 @@ class TestPerDecisionWeights:
         problem = problem._replace(alive=np.ones_like(problem.alive))
         rewards = np.zeros(problem.alive.shape)
         rewards[:, 1] = problem.returns  # everything is earned in the second step
-        chosen, target = config(problem, decisions=5), jnp.asarray(problem.target)
 
         def mean(problem):
             held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
-            return float(S.estimate(problem.policy, target, held, 3.0, chosen).mean)
+            return float(estimate(problem, problem.target, held, decisions=5).mean)
 
         actions = problem.actions.copy()
         actions[:, 2:] += 0.5 * np.random.default_rng(1).standard_normal(actions[:, 2:].shape)
@@ -347,50 +366,100 @@ class TestPerDecisionWeights:
     def test_trajectories_are_thinned_to_the_first_step_of_each_stretch_and_keep_their_whole_reward(self):
         observations = np.arange(7.0)[:, None]
         trajectory = make_trajectory(np.zeros(2), observations, -observations, np.arange(7.0), horizon=9)
-        stacked = S.stack([trajectory], rows=2, decisions=3, discount=1.0)
+        stacked = V.stack([trajectory], rows=2, decisions=3, discount=1.0)
         assert stacked.observations[0, :, 0].tolist() == [0, 3, 6]
         assert stacked.alive[0].tolist() == [True, True, True]
         assert stacked.rewards[0].tolist() == [0 + 1 + 2, 3 + 4 + 5, 6]
         assert not stacked.alive[1].any()
-        whole = S.stack([trajectory], rows=1, decisions=0, discount=0.5)
+        whole = V.stack([trajectory], rows=1, decisions=0, discount=0.5)
         assert whole.observations.shape == (1, 9, 1)
         assert whole.rewards[0, 0] == pytest.approx(sum(0.5**t * t for t in range(7)))
-        fine = S.stack([trajectory], rows=1, decisions=100, discount=1.0)
+        fine = V.stack([trajectory], rows=1, decisions=100, discount=1.0)
         assert fine.rewards.shape == (1, 9)
 
 
 @pytest.mark.usefixtures("float64")
 class TestLengthScaleFromTheData:
-    @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-    def test_the_mean_ess_of_the_policies_is_the_share_asked_for(self, share):
-        problem = random_problem(3, number=10)
-        log_p = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
-        counts = jnp.ones(10)
-        c = S.sharpness_for_ess(log_p, counts, share)
-        log_w = c * log_p - estimators.log_mixture(c * log_p)[None]
-        assert np.mean(jax.vmap(estimators.effective_sample_size)(log_w)) == pytest.approx(
-            10 * share, rel=1e-4
-        )
+    @staticmethod
+    def tables(problem):
+        table = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
+        return table, log_likelihoods(problem, problem.target)[:, 0]
 
-    def test_the_prepared_evidence_has_that_share_at_its_own_policies(self):
+    @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+    def test_the_ess_at_the_centre_is_the_share_asked_for(self, share):
+        table, at = self.tables(random_problem(3, number=10))
+        c = V.sharpness_for_ess(table, at, jnp.ones(10), share)
+        ess = estimators.effective_sample_size(c * at - estimators.log_mixture(c * table))
+        assert ess == pytest.approx(10 * share, rel=1e-4)
+
+    def test_the_prepared_evidence_has_that_share_at_the_centre(self):
         problem = random_problem(3, number=10)
         memory = Memory()
         for trajectory in trajectories_of(problem):
             memory = add(memory, trajectory)
         chosen = config(problem, ess_share=0.4)
-        _, held = S.prepare(memory, Selection(np.arange(10), np.ones(10, int)), 12, problem.policy, chosen)
-        found = [S.estimate(problem.policy, jnp.asarray(t), held, 1.0, chosen).ess for t in problem.thetas]
-        assert np.mean(found) == pytest.approx(4, rel=1e-3)
+        selection = Selection(np.arange(10), np.ones(10, int))
+        _, held = V.prepare(memory, selection, problem.target, 12, problem.policy, chosen)
+        assert estimate(problem, problem.target, held, ess_share=0.4).ess == pytest.approx(4, rel=1e-3)
+        expected = held.sharpness * self.tables(problem)[0]
+        np.testing.assert_allclose(held.table[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
 
     def test_padding_rows_do_not_count(self):
-        problem = random_problem(3, number=6)
-        log_p = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
-        alone = S.sharpness_for_ess(log_p, jnp.ones(6), 0.5)
-        padded = S.sharpness_for_ess(jnp.pad(log_p, ((0, 3), (0, 3))), jnp.pad(jnp.ones(6), (0, 3)), 0.5)
+        table, at = self.tables(random_problem(3, number=6))
+        alone = V.sharpness_for_ess(table, at, jnp.ones(6), 0.5)
+        padded = V.sharpness_for_ess(
+            jnp.pad(table, ((0, 3), (0, 3))), jnp.pad(at, (0, 3)), jnp.pad(jnp.ones(6), (0, 3)), 0.5
+        )
         assert padded == pytest.approx(float(alone), rel=1e-6)
 
     def test_units_of_the_action_do_not_matter(self):
-        problem = random_problem(3, number=10)
-        log_p = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
-        c, d = (S.sharpness_for_ess(factor * log_p, jnp.ones(10), 0.3) for factor in (1.0, 100.0))
+        table, at = self.tables(random_problem(3, number=10))
+        c, d = (V.sharpness_for_ess(f * table, f * at, jnp.ones(10), 0.3) for f in (1.0, 100.0))
         assert c == pytest.approx(100 * float(d), rel=1e-5)
+
+
+@pytest.mark.usefixtures("float64")
+class TestStartCorrection:
+    """Luck of the start is not merit of the policy."""
+
+    @staticmethod
+    def data(seed=0, number=40, noise=0.1, luck=(3.0, -2.0, 0.0)):
+        rng = np.random.default_rng(seed)
+        starts, merit = rng.standard_normal((number, 3)), rng.standard_normal((number, 2))
+        rewards = noise * merit
+        rewards[:, 0] += starts @ np.array(luck)
+        return jnp.asarray(rewards), jnp.asarray(starts), noise * merit.sum(1)
+
+    def test_what_the_start_explains_is_taken_away(self):
+        rewards, starts, merit = self.data()
+        corrected = V.without_start_effect(rewards, starts, jnp.ones(40)).sum(1)
+        assert np.corrcoef(rewards.sum(1), merit)[0, 1] < 0.3
+        assert np.corrcoef(corrected, merit)[0, 1] > 0.7
+        assert corrected.mean() == pytest.approx(float(rewards.sum(1).mean()), abs=1e-9)
+
+    def test_a_start_that_explains_nothing_changes_little(self):
+        rewards, starts, merit = self.data(luck=(0.0, 0.0, 0.0))
+        corrected = V.without_start_effect(rewards, starts, jnp.ones(40)).sum(1)
+        assert np.corrcoef(corrected, merit)[0, 1] > 0.99
+
+    def test_units_of_start_and_reward_do_not_matter_and_a_constant_entry_does_no_harm(self):
+        rewards, starts, _ = self.data()
+        base = V.without_start_effect(rewards, starts, jnp.ones(40))
+        scaled = V.without_start_effect(7 * rewards, starts * jnp.array([[1e3, 1e-3, 1.0]]) + 5, jnp.ones(40))
+        np.testing.assert_allclose(scaled, 7 * base, rtol=1e-6, atol=1e-6)
+        with_constant = V.without_start_effect(rewards, starts.at[:, 2].set(4.0), jnp.ones(40))
+        assert np.isfinite(with_constant).all()
+
+    def test_padding_rows_do_not_count(self):
+        rewards, starts, _ = self.data(number=12)
+        alone = V.without_start_effect(rewards, starts, jnp.ones(12))
+        rows = ((0, 5), (0, 0))
+        padded = V.without_start_effect(
+            jnp.pad(rewards, rows), jnp.pad(starts, rows), jnp.pad(jnp.ones(12), (0, 5))
+        )
+        np.testing.assert_allclose(padded[:12], alone, rtol=1e-9)
+
+    def test_a_single_trajectory_stays_as_it_is(self):
+        rewards = jnp.asarray([[1.0, 2.0]])
+        corrected = V.without_start_effect(rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones(1))
+        np.testing.assert_allclose(corrected, rewards)

@@ -154,14 +154,13 @@ def _remember(
     value = memory.returns[-1]
     better = value > max(memory.returns[:-1], default=-np.inf)
     starting = memory.size <= config.design.policies
+    leads = starting or not config.exploration.noise
     if config.search.effect_units:
         state = state._replace(effects=np.maximum(state.effects, explore.effects(policy, trajectory)))
     return state._replace(
         pending=tuple(p for p in state.pending if p.number != proposal.number),
         memory=memory,
-        incumbent=Incumbent(proposal.theta, value)
-        if better and (starting or not config.exploration.noise)
-        else state.incumbent,
+        incumbent=Incumbent(proposal.theta, value) if better and leads else state.incumbent,
         centre=proposal.theta if better and starting else state.centre,
         steps=state.steps + trajectory.length,
     )

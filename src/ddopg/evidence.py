@@ -1,4 +1,4 @@
-"""From selected trajectories to evidence: stacked arrays, the table of log-likelihoods, the length-scale from the data."""
+"""From selected trajectories to evidence: stacked arrays, table of log-likelihoods, length-scale from the data."""
 
 from __future__ import annotations
 
