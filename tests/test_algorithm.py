@@ -6,12 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-from ddopg import algorithm
+from ddopg import algorithm, explore
 from ddopg.algorithm import ask, init, tell
 from ddopg.config import PRESETS, Config, preset
 from ddopg.errors import TrajectoryError
 from ddopg.optimise import Outcome
-from ddopg.policies import linear
+from ddopg.policies import linear, squashed
 from ddopg.rollout import rollout
 from tests.probes import Follow, Target
 
@@ -199,3 +199,109 @@ def test_a_gain_is_learnt_with_every_optimiser(optimiser):
     state, infos = play(Follow(), init(POLICY, config, 2), config, 40)
     assert max(info.return_ for info in infos[5:]) > max(info.return_ for info in infos[:5])
     assert state.incumbent.value > -0.2
+
+
+# --- the moving centre of the default -------------------------------------------------------------------
+
+
+DEFAULT = preset("default")
+SQUASHED = squashed(linear(1, 1), (-2.0,), (2.0,))
+
+
+def default_play(env, seed, rollouts, config=DEFAULT, policy=SQUASHED):
+    state, infos = init(policy, config, seed), []
+    while len(infos) < rollouts:
+        state, proposals = ask(state, policy, config)
+        for proposal in proposals:
+            trajectory = rollout(env, policy, proposal.theta, proposal.seed)
+            state, info = tell(state, proposal, trajectory, policy, config)
+            infos.append(info)
+    return state, infos
+
+
+class TestDefault:
+    def test_constants_come_first_then_fresh_policies_then_one_at_a_time(self):
+        state = init(SQUASHED, DEFAULT, 0)
+        sizes = []
+        while state.memory.size < 12:
+            state, proposals = ask(state, SQUASHED, DEFAULT)
+            sizes.append(len(proposals))
+            for p in proposals:
+                assert (p.theta[0] == 0) == (p.number < DEFAULT.design.constants)
+                trajectory = rollout(Follow(), SQUASHED, p.theta, p.seed)
+                state, _ = tell(state, p, trajectory, SQUASHED, DEFAULT)
+        design = DEFAULT.design
+        assert sizes[:2] == [design.constants, design.policies - design.constants]
+        assert set(sizes[2:]) == {1}
+
+    def test_proposals_scatter_around_the_centre(self):
+        state, _ = default_play(Follow(), 0, 12)
+        calm = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
+        _, proposals = ask(state, SQUASHED, calm, 400)
+        unit = explore.units(state.effects)
+        scatter = (np.stack([p.theta for p in proposals]) - state.centre) / unit
+        expected = DEFAULT.exploration.noise / np.sqrt(2)  # two parameters share the output
+        np.testing.assert_allclose(scatter.std(0), expected, rtol=0.12)
+        np.testing.assert_allclose(scatter.mean(0), 0, atol=0.2)
+
+    def test_a_share_of_proposals_is_fresh(self):
+        state, _ = default_play(Follow(), 0, 12)
+        state = state._replace(centre=1000 * np.ones(2, np.float32))
+        _, proposals = ask(state, SQUASHED, DEFAULT, 500)
+        fresh = np.mean([np.abs(p.theta).max() < 500 for p in proposals])
+        assert fresh == pytest.approx(DEFAULT.exploration.fresh, abs=0.05)
+
+    def test_a_move_of_the_centre_is_bounded_in_units_of_effect(self):
+        settled = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, jump=0.0))
+        state, _ = default_play(Follow(), 1, 10, settled)
+        for _ in range(5):
+            before = state.centre
+            state, (proposal,) = ask(state, SQUASHED, settled)
+            trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
+            state, _ = tell(state, proposal, trajectory, SQUASHED, settled)
+            moved = np.linalg.norm((state.centre - before) / explore.units(state.effects))
+            assert 0 < moved <= settled.search.radius * 1.001
+
+    def test_the_centre_jumps_to_a_stored_policy_that_is_clearly_better(self):
+        state, _ = default_play(Follow(), 2, 30)
+        lost = state._replace(centre=state.centre + 8 * explore.units(state.effects))
+        lost, (proposal,) = ask(lost, SQUASHED, DEFAULT)
+        trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
+        found, _ = tell(lost, proposal, trajectory, SQUASHED, DEFAULT)
+        stored = np.stack([t.theta for t in found.memory.trajectories])
+        distance = np.linalg.norm((stored - found.centre) / explore.units(found.effects), axis=1).min()
+        assert distance <= DEFAULT.search.radius * 1.001
+
+    def test_it_learns_a_gain(self):
+        state, _ = default_play(Follow(), 3, 60)
+        answers = [
+            SQUASHED.act(state.incumbent.theta, np.array([o], np.float32))[0] for o in (-0.5, 0.0, 0.5)
+        ]
+        np.testing.assert_allclose(answers, [0.5, 0.0, -0.5], atol=0.2)
+
+    @pytest.mark.parametrize("factor", [1e-3, 1e3])
+    def test_the_scale_of_the_observations_does_not_matter(self, factor):
+        """Scaled observations give the same actions, rollout by rollout, up to float32."""
+
+        class Scaled(Follow):
+            def reset(self, **options):
+                observation, info = super().reset(**options)
+                return factor * observation, info
+
+            def step(self, action):
+                observation, *rest = super().step(action)
+                return factor * observation, *rest
+
+        plain, scaled = (default_play(env, 4, 14)[0] for env in (Follow(), Scaled()))
+        for a, b in zip(plain.memory.trajectories, scaled.memory.trajectories, strict=True):
+            np.testing.assert_allclose(b.actions, a.actions, atol=2e-2)
+
+    def test_the_scale_and_the_zero_of_the_reward_do_not_matter(self):
+        class Paid(Follow):
+            def step(self, action):
+                observation, reward, *rest = super().step(action)
+                return observation, 1e3 * reward + 7.0, *rest
+
+        plain, paid = (default_play(env, 4, 14)[0] for env in (Follow(), Paid()))
+        for a, b in zip(plain.memory.trajectories, paid.memory.trajectories, strict=True):
+            np.testing.assert_allclose(b.actions, a.actions, atol=2e-2)

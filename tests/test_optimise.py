@@ -100,6 +100,16 @@ def test_the_optimiser_state_can_be_carried_on():
     np.testing.assert_allclose(rest.theta, whole.theta, rtol=1e-6)
 
 
+def test_a_radius_keeps_the_search_near_its_start():
+    config = SearchConfig(optimiser="sgd", learning_rate=0.1, steps=50)
+    far = run(lambda x: 3 * x[0] + 4 * x[1], [1.0, 1.0], config, tolerance=0.0, radius=0.5)
+    np.testing.assert_allclose(far.theta, [1 + 0.3, 1 + 0.4], rtol=1e-5)
+    near = run(parabola, [1.1, -2.0], config, tolerance=0.0, radius=0.5)
+    np.testing.assert_allclose(near.theta, [1, -2], atol=1e-3)
+    unlimited = run(parabola, [9.0, 9.0], config, tolerance=0.0, radius=0.0)
+    np.testing.assert_allclose(unlimited.theta, [1, -2], atol=1e-2)
+
+
 def test_normalised_gradients_have_length_one_and_zero_stays_zero():
     rule = normalise_gradient()
     update, _ = rule.update(jnp.array([3.0, 4.0]), rule.init(None))
