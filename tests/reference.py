@@ -115,3 +115,13 @@ def per_decision(trajectories, policies, rewards, mu, sigma):
         weights = surrogate_weights([path[: t + 1] for path in trajectories], policies, mu, sigma)
         total += weighted(weights, [r[t] for r in rewards])
     return total
+
+
+def expected_improvement(mean, deviation, best, cells=200_000, width=12.0):
+    """∫ max(0, J − b) N(J | μ, σ²) dJ by the midpoint rule."""
+    total, step = 0.0, 2 * width * deviation / cells
+    for i in range(cells):
+        value = mean - width * deviation + (i + 0.5) * step
+        if value > best:
+            total += (value - best) * normal_density([value], [mean], [deviation]) * step
+    return total

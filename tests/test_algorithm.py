@@ -305,3 +305,33 @@ class TestDefault:
         plain, paid = (default_play(env, 4, 14)[0] for env in (Follow(), Paid()))
         for a, b in zip(plain.memory.trajectories, paid.memory.trajectories, strict=True):
             np.testing.assert_allclose(b.actions, a.actions, atol=2e-2)
+
+    @pytest.mark.parametrize(
+        ("part", "changes"),
+        [
+            ("surrogate", {"objective": "expected_improvement"}),
+            ("surrogate", {"objective": "probability_of_improvement"}),
+            ("surrogate", {"objective": "upper_confidence"}),
+            ("surrogate", {"objective": "lower_confidence"}),
+            ("surrogate", {"objective": "lower_bound"}),
+            ("surrogate", {"normalisation": "count", "baseline": True}),
+            ("surrogate", {"decisions": 0}),
+            ("surrogate", {"start_correction": False}),
+            ("surrogate", {"unit": "bound"}),
+            ("search", {"optimiser": "sghmc", "noise": 1e-4, "learning_rate": 0.02}),
+            ("search", {"natural": 0.1}),
+            ("selection", {"rule": "softmax"}),
+            ("selection", {"rule": "rank", "replacement": False}),
+            ("selection", {"rule": "best"}),
+            ("selection", {"rule": "uniform", "replacement": False}),
+        ],
+    )
+    def test_every_open_question_of_the_paper_plugs_into_the_same_loop_and_learns(self, part, changes):
+        chosen = dataclasses.replace(
+            DEFAULT, **{part: dataclasses.replace(getattr(DEFAULT, part), **changes)}
+        )
+        state, infos = default_play(Follow(), 3, 40, chosen)
+        assert np.isfinite(state.centre).all()
+        assert {info.outcome for info in infos[8:]} <= {"converged", "step_limit"}
+        answers = [SQUASHED.act(state.incumbent.theta, np.array([o], np.float32))[0] for o in (-0.5, 0.5)]
+        assert answers[0] - answers[1] > 0.3  # a gain of the right sign

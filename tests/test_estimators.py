@@ -353,3 +353,45 @@ def test_epsilon_pulls_the_estimate_to_zero_far_from_the_data_and_leaves_it_near
     assert J(far, 0.0) == pytest.approx(5)
     assert J(far, 1e-8) == pytest.approx(0, abs=1e-6)
     assert J(near, 1e-8) == pytest.approx(5, rel=1e-6)
+
+
+# --- the optimal baseline -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("float64")
+class TestOptimalBaseline:
+    def test_no_other_constant_leaves_less_variance(self):
+        log_w, _, R = sample(4, number=30)
+        w, best = np.exp(log_w), float(E.optimal_baseline(log_w, R))
+        spread = [
+            np.var(w * (np.asarray(R) - b)) for b in (best, best - 1e-3, best + 1e-3, 0.0, float(R.mean()))
+        ]
+        assert spread[0] == min(spread)
+
+    def test_equal_returns_are_estimated_without_error(self):
+        log_w, _, _ = sample(1)
+        assert E.baselined_return(log_w, jnp.full(7, 3.0)) == pytest.approx(3.0)
+
+    def test_on_policy_it_is_the_mean(self):
+        _, _, R = sample(1)
+        assert E.baselined_return(jnp.zeros(7), R) == pytest.approx(float(R.mean()))
+
+    def test_it_lowers_the_variance_of_the_plain_estimate(self):
+        dynamics, pairs, returns = tiny_world()
+        returns = returns + 10  # a large common part that a baseline can take away
+        log_p = tiny_log_p(jnp.asarray(TestOnAnEnumerableWorld.theta), dynamics, pairs)
+        log_q = tiny_log_p(jnp.asarray(TestOnAnEnumerableWorld.other), dynamics, pairs)
+        drawn = np.random.default_rng(0).choice(16, (500, 25), p=np.exp(log_q))
+        log_w, R = (log_p - log_q)[drawn], jnp.asarray(returns)[drawn]
+        plain, better = (jax.vmap(f)(log_w, R) for f in (E.importance_sampling_return, E.baselined_return))
+        truth = float(E.expected_return(log_p, returns))
+        assert np.var(better) < 0.2 * np.var(plain)
+        assert np.mean(better) == pytest.approx(truth, abs=0.05)
+
+    def test_counts_are_repeated_rows_and_padding_stays_out(self):
+        log_w, _, R = sample(2, number=4)
+        counts = jnp.array([2.0, 0.0, 1.0, 3.0])
+        often = np.repeat(np.arange(4), [2, 0, 1, 3])
+        assert E.baselined_return(log_w, R, counts) == pytest.approx(
+            float(E.baselined_return(log_w[often], R[often])), rel=1e-9
+        )

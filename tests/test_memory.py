@@ -80,6 +80,10 @@ RULES = [
     SelectionConfig(size=8, keep_last=3, replacement=False),
     SelectionConfig(size=8, keep_last=8, replacement=False),
     SelectionConfig(size=8, rule="latest"),
+    SelectionConfig(size=8, rule="rank"),
+    SelectionConfig(size=8, rule="rank", replacement=False, keep_last=2),
+    SelectionConfig(size=8, rule="uniform", replacement=False),
+    SelectionConfig(size=8, rule="best", replacement=False),
 ]
 
 
@@ -93,7 +97,7 @@ class TestSelect:
         assert np.all((indices >= 0) & (indices < n))
         assert np.all(counts >= 1)
         assert set(range(n - min(rule.keep_last, n), n)) <= set(indices)
-        if rule.replacement and rule.rule == "softmax":
+        if rule.replacement and rule.rule in ("softmax", "rank"):
             assert counts.sum() == rule.size
         else:
             assert counts.sum() == len(counts) == min(n, rule.size)
@@ -114,6 +118,29 @@ class TestSelect:
     def test_latest_takes_the_latest(self):
         indices, _ = select(np.random.default_rng(0), np.arange(20.0), SelectionConfig(size=4, rule="latest"))
         assert list(indices) == [16, 17, 18, 19]
+
+    def test_best_takes_the_best(self):
+        R = np.array([3.0, 9.0, 1.0, 7.0, 5.0])
+        indices, _ = select(np.random.default_rng(0), R, SelectionConfig(size=3, rule="best"))
+        assert list(indices) == [1, 3, 4]
+
+    def test_an_outlier_stretches_the_softmax_but_not_the_ranks(self):
+        R = np.array([0.0, 1.0, 2.0, 1e6])
+
+        def shares(rule):
+            config = SelectionConfig(size=20_000, temperature=0.5, rule=rule)
+            indices, counts = select(np.random.default_rng(0), R, config)
+            return dict(zip(indices.tolist(), counts / 20_000, strict=True))
+
+        ranked, plain = shares("rank"), shares("softmax")
+        expected = reference.softmax([0.0, 1.0, 2.0, 3.0], 0.5)
+        assert [ranked[i] for i in range(4)] == pytest.approx(expected, abs=0.015)
+        assert plain[2] == pytest.approx(plain[0], abs=0.015)
+
+    def test_uniform_does_not_look_at_the_returns(self):
+        config = SelectionConfig(size=2, rule="uniform", replacement=False)
+        drawn = [select(np.random.default_rng(s), np.arange(4.0), config).indices for s in range(2000)]
+        np.testing.assert_allclose(np.bincount(np.concatenate(drawn)) / 4000, [0.25] * 4, atol=0.02)
 
     def test_the_same_generator_selects_the_same(self):
         R = np.random.default_rng(1).standard_normal(100)

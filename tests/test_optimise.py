@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 
 from ddopg.config import SearchConfig
-from ddopg.optimise import OPTIMISERS, Outcome, maximise, normalise_gradient, sghmc
+from ddopg.optimise import OPTIMISERS, Outcome, maximise, normalise_gradient, precondition, sghmc
 
 KEY = jax.random.key(0)
 
@@ -115,6 +115,28 @@ def test_normalised_gradients_have_length_one_and_zero_stays_zero():
     update, _ = rule.update(jnp.array([3.0, 4.0]), rule.init(None))
     np.testing.assert_allclose(update, [0.6, 0.8], rtol=1e-6)
     np.testing.assert_array_equal(rule.update(jnp.zeros(2), rule.init(None))[0], [0, 0])
+
+
+class TestNaturalGradient:
+    def test_on_a_quadratic_with_its_own_metric_one_step_is_newtons(self):
+        metric = jnp.array([[4.0, 1.0], [1.0, 0.5]])
+        best = jnp.array([1.0, -2.0])
+        rule = precondition(metric, 0.0)
+        gradient = metric @ (jnp.array([5.0, 5.0]) - best)
+        update, _ = rule.update(gradient, rule.init(None))
+        np.testing.assert_allclose(jnp.array([5.0, 5.0]) - update, best, rtol=1e-4)
+
+    def test_it_does_not_depend_on_the_units_of_the_parameters(self):
+        metric, gradient = jnp.array([[4.0, 1.0], [1.0, 0.5]]), jnp.array([1.0, 2.0])
+        scale = jnp.array([10.0, 0.1])  # θ = scale · φ
+        plain, _ = precondition(metric, 0.0).update(gradient, None)
+        rescaled = precondition(metric * scale[:, None] * scale[None, :], 0.0)
+        np.testing.assert_allclose(scale * rescaled.update(scale * gradient, None)[0], plain, rtol=1e-4)
+
+    def test_damping_keeps_a_direction_without_effect_finite(self):
+        metric = jnp.array([[1.0, 0.0], [0.0, 0.0]])
+        update, _ = precondition(metric, 0.1).update(jnp.array([1.0, 1.0]), None)
+        assert np.isfinite(update).all()
 
 
 class TestSGHMC:

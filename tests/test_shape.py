@@ -24,6 +24,7 @@ ORDER = [
     "rollout",
     "memory",
     "estimators",
+    "acquisitions",
     "surrogate",
     "evidence",
     "optimise",

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 import ddopg.evidence as V
 import ddopg.surrogate as S
@@ -17,6 +18,8 @@ from ddopg.memory import Memory, Selection, add
 from ddopg.policies import linear, mlp, squashed
 from tests import reference
 from tests.problems import evidence_of, random_problem, trajectories_of
+
+BEST = 0.4  # the highest estimate of a stored policy, as far as the acquisition functions are told
 
 
 def config(problem, **changes):
@@ -45,7 +48,7 @@ def estimate(problem, theta, held, bound=3.0, **changes):
 
 
 def objective(policy, theta, held, unit, chosen):
-    return S.objective(S.log_weights(policy, theta, held, chosen), held, unit, chosen)
+    return S.objective(S.log_weights(policy, theta, held, chosen), held, unit, BEST, chosen)
 
 
 @pytest.mark.usefixtures("float64")
@@ -92,11 +95,20 @@ class TestAgainstTheOracle:
             "lower_bound": reference.lower_bound(mean, ess, 3.0, 0.3) / 3.0,
             "ess_bonus": mean / 3.0 + 0.07 * ess / len(w),
         }
+        deviation = np.sqrt(reference.weighted_variance(w, problem.returns.tolist()) / ess)
+        z = (mean - BEST) / deviation
+        expected |= {
+            "lower_confidence": (mean - 1.5 * deviation) / 3.0,
+            "upper_confidence": (mean + 1.5 * deviation) / 3.0,
+            "probability_of_improvement": scipy.stats.norm.logcdf(z),
+            "expected_improvement": reference.expected_improvement(mean, deviation, BEST) / 3.0,
+        }
         assert set(expected) == set(S.OBJECTIVES)
         for name, value in expected.items():
-            chosen = config(problem, objective=name, penalty=0.07, delta=0.3)
+            chosen = config(problem, objective=name, penalty=0.07, delta=0.3, width=1.5)
             fast = objective(problem.policy, jnp.asarray(problem.target), evidence(problem), 3.0, chosen)
-            assert fast == pytest.approx(value, rel=1e-8), name
+            # The deviation has a floor of 10⁻⁴ units; everything else is exact.
+            assert fast == pytest.approx(value, rel=1e-5, abs=1e-6), name
 
     @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
     def test_released_epsilon(self, seed, epsilon):
@@ -194,7 +206,7 @@ class TestGradient:
     def test_a_lone_trajectory_is_a_stationary_point(self):
         problem = random_problem(0, number=1)
         held, theta = evidence(problem), jnp.asarray(problem.thetas[0])
-        for name in S.OBJECTIVES:
+        for name in ("penalty", "lower_bound", "ess_bonus"):
             gradient = jax.grad(
                 lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
             )
@@ -463,3 +475,44 @@ class TestStartCorrection:
         rewards = jnp.asarray([[1.0, 2.0]])
         corrected = V.without_start_effect(rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones(1))
         np.testing.assert_allclose(corrected, rewards)
+
+
+@pytest.mark.usefixtures("float64")
+class TestStoredPolicies:
+    def test_the_table_says_the_same_as_a_new_look_at_each_stored_policy(self):
+        problem = random_problem(2)
+        memory = Memory()
+        for trajectory in trajectories_of(problem):
+            memory = add(memory, trajectory)
+        for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
+            chosen = config(problem, **changes)
+            selection = Selection(np.arange(6), np.ones(6, int))
+            _, held = V.prepare(memory, selection, problem.target, 8, problem.policy, chosen)
+            stored = S.stored_returns(held, chosen)
+            fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
+            np.testing.assert_allclose(stored[:6], fresh, rtol=1e-4, atol=1e-5)
+            assert np.all(np.isneginf(stored[6:]))
+
+
+@pytest.mark.usefixtures("float64")
+class TestFisher:
+    def test_it_is_the_curvature_of_the_log_density_between_policies(self):
+        """½ ΔᵀFΔ is the mean drop of log p̃ per step when θ moves by a small Δ away from the policy that acted."""
+        problem = random_problem(1, number=1, horizon=40)
+        problem = problem._replace(alive=np.ones_like(problem.alive))
+        actions = np.stack([problem.policy.act(problem.thetas[0], o) for o in problem.observations[0]])[None]
+        problem = problem._replace(actions=actions)
+        F = S.fisher(problem.policy, jnp.asarray(problem.thetas[0]), evidence(problem), config(problem))
+        step = 1e-3 * np.random.default_rng(0).standard_normal(problem.policy.size)
+        drop = -log_likelihoods(problem, problem.thetas[0] + step)[0, 0] / 40
+        assert drop == pytest.approx(float(0.5 * step @ F @ step), rel=1e-6)
+
+    def test_dead_steps_do_not_count(self):
+        problem = random_problem(1)
+        theta = jnp.asarray(problem.target)
+        disturbed = problem._replace(observations=problem.observations + 9.0 * ~problem.alive[..., None])
+        held = [
+            evidence(problem)._replace(observations=jnp.asarray(p.observations)) for p in (problem, disturbed)
+        ]
+        a, b = (S.fisher(problem.policy, theta, h, config(problem)) for h in held)
+        np.testing.assert_allclose(a, b, rtol=1e-9)

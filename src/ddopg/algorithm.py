@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import Array
 
 from ddopg import explore
@@ -20,9 +21,9 @@ from ddopg.data import Estimate, Evidence, Trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.evidence import prepare
 from ddopg.memory import Memory, add, select
-from ddopg.optimise import OPTIMISERS, Outcome, Search, maximise
+from ddopg.optimise import OPTIMISERS, Outcome, Search, maximise, precondition
 from ddopg.policies import Policy
-from ddopg.surrogate import estimate, log_weights, objective, surrogate_return
+from ddopg.surrogate import estimate, fisher, log_weights, objective, stored_returns, surrogate_return
 
 
 class Proposal(NamedTuple):
@@ -206,14 +207,18 @@ def _search(
 ) -> tuple[Search, Estimate]:
     weigh = partial(log_weights, policy, evidence=evidence, config=config.surrogate)
     worth = _worth(jnp.asarray(centre), evidence, bound, policy, config)
-    start = _leap(jnp.asarray(centre), evidence, worth, starting, policy, config)
+    stored = stored_returns(evidence, config.surrogate)
+    start = _leap(jnp.asarray(centre), stored, evidence, worth, starting, policy, config)
 
     def value(step: Array) -> Array:
         theta = start + unit * step
-        gain = objective(weigh(theta), evidence, worth, config.surrogate)
+        gain = objective(weigh(theta), evidence, worth, jnp.max(stored), config.surrogate)
         return gain - _saturation(theta, unit, evidence, policy, config)
 
     optimiser, origin = OPTIMISERS[config.search.optimiser](config.search, key), jnp.zeros_like(start)
+    if config.search.natural:
+        metric = fisher(policy, start, evidence, config.surrogate) * unit[:, None] * unit[None, :]
+        optimiser = optax.chain(precondition(metric, config.search.natural), optimiser)
     search = maximise(
         value,
         origin,
@@ -241,15 +246,20 @@ def _worth(centre: Array, evidence: Evidence, bound: Array, policy: Policy, conf
 
 
 def _leap(
-    centre: Array, evidence: Evidence, worth: Array, starting: Array, policy: Policy, config: Config
+    centre: Array,
+    stored: Array,
+    evidence: Evidence,
+    worth: Array,
+    starting: Array,
+    policy: Policy,
+    config: Config,
 ) -> Array:
     """The centre, or the stored policy of the highest estimate where that is clearly better."""
     if not config.search.jump:
         return centre
-    mean = partial(surrogate_return, evidence=evidence, config=config.surrogate)
-    stored = jax.vmap(lambda log_p: mean(log_p - evidence.log_q))(evidence.table)
-    best = jnp.argmax(jnp.where(evidence.counts > 0, stored, -jnp.inf))
-    here = mean(log_weights(policy, centre, evidence, config.surrogate))
+    best = jnp.argmax(stored)
+    log_w = log_weights(policy, centre, evidence, config.surrogate)
+    here = surrogate_return(log_w, evidence, config.surrogate)
     return jnp.where(
         starting | (stored[best] - here > config.search.jump * worth), evidence.thetas[best], centre
     )

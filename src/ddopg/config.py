@@ -14,9 +14,17 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from ddopg.errors import ConfigError, require, require_positive, unknown
 
 OptimiserName = Literal["sgd", "adam", "momentum", "sghmc"]
-SelectionName = Literal["softmax", "latest"]
+SelectionName = Literal["softmax", "rank", "best", "uniform", "latest"]
 UnitName = Literal["bound", "spread"]
-ObjectiveName = Literal["penalty", "lower_bound", "ess_bonus"]
+ObjectiveName = Literal[
+    "penalty",
+    "lower_bound",
+    "ess_bonus",
+    "lower_confidence",
+    "upper_confidence",
+    "probability_of_improvement",
+    "expected_improvement",
+]
 NormalisationName = Literal["weights", "count"]
 
 
@@ -81,7 +89,8 @@ class SelectionConfig:
     """Which trajectories of the memory the surrogate is built from."""
 
     rule: SelectionName = "softmax"
-    """`softmax` over normalised returns, Eq. (21), or the `latest` ones."""
+    """`softmax` over normalised returns, Eq. (21); `rank`: the same over ranks, which outliers cannot stretch; the
+    `best`, some `uniform` ones, or the `latest`."""
     size: int = 50
     """N_max, the number of draws (paper, Table 1: 50)."""
     temperature: float = 0.1
@@ -115,6 +124,8 @@ class SurrogateConfig:
     """Per-decision weights at about this many times of an episode; 0 weighs whole paths, as the paper does."""
     normalisation: NormalisationName = "weights"
     """Z of Eq. (14): `weights` is the weighted estimator Z = Σw, `count` the plain one Z = N."""
+    baseline: bool = False
+    """Subtract the optimal baseline in the plain estimator (Z = N); the weighted one has its own, Proposition 1."""
     start_correction: bool = False
     """Take away from the rewards what a linear function of the first observation explains of them."""
     epsilon: float = 0.0
@@ -122,7 +133,10 @@ class SurrogateConfig:
     The paper has none."""
     objective: ObjectiveName = "penalty"
     """`penalty`: Ĵ − ‖R‖∞ γ √(1/ESS), Eq. (20); `lower_bound`: Eq. (19) with δ; `ess_bonus`: the released
-    code's Ĵ/‖R‖∞ + γ ESS/N_max. All are divided by the unit, which moves no maximum."""
+    code's Ĵ/‖R‖∞ + γ ESS/N_max; the others are acquisition functions on Ĵ and its standard error. All are
+    divided by the unit, which moves no maximum."""
+    width: float = 1.0
+    """κ of `lower_confidence` and `upper_confidence`, in standard errors."""
     unit: UnitName = "bound"
     """What counts as one in the objective: `bound` is ‖R‖∞, as in the paper; `spread` is the standard deviation of
     the return around the centre, as the weighted data show it, which knows no zero of the reward."""
@@ -143,6 +157,9 @@ class SurrogateConfig:
             f"surrogate.penalty must be finite and at least 0, got {self.penalty}",
         )
         require(self.bound_growth >= 0, f"surrogate.bound_growth must be at least 0, got {self.bound_growth}")
+        require(
+            0 <= self.width < math.inf, f"surrogate.width must be finite and at least 0, got {self.width}"
+        )
         require(0 <= self.ess_share < 1, f"surrogate.ess_share must lie in [0, 1), got {self.ess_share}")
         require(self.decisions >= 0, f"surrogate.decisions must be at least 0, got {self.decisions}")
         require(0 <= self.epsilon < 1, f"surrogate.epsilon must lie in [0, 1), got {self.epsilon}")
@@ -176,6 +193,8 @@ class SearchConfig:
     jump: float = 0.0
     """The centre jumps to the stored policy of the highest estimate if that is better by this many units of the
     objective; 0 never jumps."""
+    natural: float = 0.0
+    """Damping of the natural gradient, relative to the mean of the Fisher matrix' diagonal; 0 takes the plain one."""
     decay: float = 0.0
     """Weight of log(1 + mean-square raw output), against saturation; it fades as data gather."""
 
@@ -185,7 +204,7 @@ class SearchConfig:
         require(self.noise >= 0, f"search.noise must be at least 0, got {self.noise}")
         require(self.steps >= 1, f"search.steps must be at least 1, got {self.steps}")
         require(self.tolerance >= 0, f"search.tolerance must be at least 0, got {self.tolerance}")
-        for name in ("radius", "jump", "decay"):
+        for name in ("radius", "jump", "natural", "decay"):
             value = getattr(self, name)
             require(0 <= value < math.inf, f"search.{name} must be finite and at least 0, got {value}")
         require(self.window >= 2, f"search.window must be at least 2, got {self.window}")

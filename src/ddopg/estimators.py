@@ -129,6 +129,24 @@ def weighted_gradient(log_w: Array, scores: Array, R: Array, counts: Array | Non
     return jnp.einsum("n,nd,n->d", normalised_weights(log_w, counts), scores, R - baseline)
 
 
+def optimal_baseline(log_w: Array, R: Array, counts: Array | None = None) -> Array:
+    """b* = Cov(wR, w) / Var(w): the constant b at which 1/N Σᵢ wᵢ (R(τᵢ) − b) has the least variance.
+
+    Since E[w] = 1, any b can be subtracted and added back without bias. 0 where all weights are equal.
+    """
+    w = jnp.exp(_drop_padding(log_w, counts))
+    number = R.shape[0] if counts is None else jnp.sum(counts)
+    centred = w - _sum(counts, w) / number
+    spread = _sum(counts, jnp.square(centred))
+    return jnp.where(spread > 0, _sum(counts, centred * w * R) / jnp.where(spread > 0, spread, 1.0), 0.0)
+
+
+def baselined_return(log_w: Array, R: Array, counts: Array | None = None) -> Array:
+    """Ĵ = b* + 1/N Σᵢ w(τᵢ, θ) (R(τᵢ) − b*): Eq. (8) with its optimal baseline."""
+    baseline = optimal_baseline(log_w, R, counts)
+    return baseline + importance_sampling_return(log_w, R - baseline, counts)
+
+
 def normalised_weights(log_w: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
     """w̄ᵢ = wᵢ / Σⱼ wⱼ, counts included: the share of row i in the estimate."""
     shares = jnp.exp(_log_shares(log_w, counts, epsilon))

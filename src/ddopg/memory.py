@@ -6,6 +6,7 @@ Nothing here knows a policy. Host arrays only: the memory grows, and compiled pr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -80,6 +81,9 @@ def select(rng: np.random.Generator, returns: np.ndarray, config: SelectionConfi
     number = len(returns)
     if config.rule == "latest":
         return _once(np.arange(max(0, number - config.size), number))
+    if config.rule == "best":
+        return _once(np.sort(np.argsort(-returns, kind="stable")[: config.size]))
+    returns = MERITS[config.rule](returns)
     last = np.arange(number - min(config.keep_last, number), number)
     if config.replacement:
         drawn = draw_with_replacement(rng, returns, config.size - len(last), config.temperature)
@@ -89,6 +93,14 @@ def select(rng: np.random.Generator, returns: np.ndarray, config: SelectionConfi
         rng, returns[: len(earlier)], config.size - len(last), config.temperature
     )
     return _once(np.concatenate([earlier[drawn], last]))
+
+
+MERITS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "softmax": lambda returns: returns,
+    "rank": lambda returns: np.argsort(np.argsort(returns, kind="stable"), kind="stable").astype(float),
+    "uniform": np.zeros_like,
+}
+"""What the softmax is taken of, by the name of the rule."""
 
 
 def draw_with_replacement(

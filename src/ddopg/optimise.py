@@ -101,6 +101,17 @@ def normalise_gradient() -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
+def precondition(metric: Array, damping: float) -> optax.GradientTransformation:
+    """g ← (F + λ tr(F)/D · I)⁻¹ g: the natural gradient, steepest in the policy's behaviour, not in its numbers."""
+    ridge = damping * jnp.trace(metric) / metric.shape[0] + jnp.finfo(metric.dtype).tiny
+    damped = metric + ridge * jnp.eye(metric.shape[0], dtype=metric.dtype)
+
+    def update(gradient: Array, state: Any, params: Any = None) -> tuple[Array, Any]:
+        return jnp.linalg.solve(damped, gradient), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
 class SGHMCState(NamedTuple):
     """Velocity of the particle and the key of the next kick."""
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ddopg import estimators
+from ddopg import acquisitions, estimators
 from ddopg.config import SurrogateConfig
 from ddopg.data import Estimate, Evidence
 from ddopg.errors import ConfigError, require
 from ddopg.policies import Policy
+
+SMALLEST_DEVIATION = 1e-4  # units of the objective: a single dominating trajectory shows no variance at all
 
 
 def evaluation_log_density(action: Array, mean: Array, length_scale: Array) -> Array:
@@ -57,8 +60,8 @@ def surrogate_return(log_w: Array, evidence: Evidence, config: SurrogateConfig) 
     With K > 1 weights per trajectory, the sum of this over the K stretches of reward.
     """
     if config.normalisation == "count":
-        plain = jax.vmap(estimators.importance_sampling_return, in_axes=(1, 1, None))
-        return jnp.sum(plain(log_w, evidence.rewards, evidence.counts))
+        plain = estimators.baselined_return if config.baseline else estimators.importance_sampling_return
+        return jnp.sum(jax.vmap(plain, in_axes=(1, 1, None))(log_w, evidence.rewards, evidence.counts))
     return estimators.per_decision_return(log_w, evidence.rewards, evidence.counts, config.epsilon)
 
 
@@ -84,33 +87,73 @@ def estimate(
     )
 
 
-def objective(log_w: Array, evidence: Evidence, unit: Array | float, config: SurrogateConfig) -> Array:
+class Belief(NamedTuple):
+    """What an objective may look at, returns in units of the objective."""
+
+    mean: Array  # Ĵ(θ)
+    deviation: Array  # its standard error, √(variance of the return / ESS)
+    ess: Array
+    best: Array  # the highest estimate of any stored policy
+
+
+def objective(
+    log_w: Array, evidence: Evidence, unit: Array | float, best: Array | float, config: SurrogateConfig
+) -> Array:
     """What the search maximises, in units of `unit`: ‖R‖∞, or the spread of the returns around the centre."""
-    mean = surrogate_return(log_w, evidence, config) / unit
-    ess = estimators.effective_sample_size(log_w[:, -1], evidence.counts, config.epsilon)
-    return OBJECTIVES[config.objective](mean, ess, evidence.counts.shape[0], config)
+    whole = log_w[:, -1]
+    ess = estimators.effective_sample_size(whole, evidence.counts, config.epsilon)
+    variance = estimators.return_variance(whole, evidence.returns, evidence.counts) / jnp.square(unit)
+    belief = Belief(
+        mean=surrogate_return(log_w, evidence, config) / unit,
+        deviation=jnp.sqrt(variance / ess + SMALLEST_DEVIATION**2),
+        ess=ess,
+        best=jnp.asarray(best) / unit,
+    )
+    return OBJECTIVES[config.objective](belief, evidence.counts.shape[0], config)
 
 
-def penalised(mean: Array, ess: Array, size: int, config: SurrogateConfig) -> Array:
+def stored_returns(evidence: Evidence, config: SurrogateConfig) -> Array:
+    """Ĵ(θᵢ) of every stored policy (N,), from the table: nothing is computed twice. −∞ for rows of padding."""
+    means = jax.vmap(lambda log_p: surrogate_return(log_p - evidence.log_q, evidence, config))(evidence.table)
+    return jnp.where(evidence.counts > 0, means, -jnp.inf)
+
+
+def penalised(belief: Belief, size: int, config: SurrogateConfig) -> Array:
     """Ĵ − ‖R‖∞ γ √(1/ESS): the objective of Algorithm 1, its penalty being Eq. (20)."""
-    return mean + estimators.penalty(ess, 1.0, config.penalty)
+    return belief.mean + estimators.penalty(belief.ess, 1.0, config.penalty)
 
 
-def confident(mean: Array, ess: Array, size: int, config: SurrogateConfig) -> Array:
+def confident(belief: Belief, size: int, config: SurrogateConfig) -> Array:
     """Ĵ − ‖R‖∞ √((1−δ)/(δ ESS)): the lower bound of Eq. (19) itself."""
-    return estimators.lower_bound(mean, ess, 1.0, config.delta)
+    return estimators.lower_bound(belief.mean, belief.ess, 1.0, config.delta)
 
 
-def rewarded_by_ess(mean: Array, ess: Array, size: int, config: SurrogateConfig) -> Array:
+def rewarded_by_ess(belief: Belief, size: int, config: SurrogateConfig) -> Array:
     """Ĵ/‖R‖∞ + γ ESS/N_max: the released code's objective, a linear bonus instead of a root penalty."""
-    return mean + config.penalty * ess / size
+    return belief.mean + config.penalty * belief.ess / size
 
 
-OBJECTIVES: dict[str, Callable[..., Array]] = {
+OBJECTIVES: dict[str, Callable[[Belief, int, SurrogateConfig], Array]] = {
     "penalty": penalised,
     "lower_bound": confident,
     "ess_bonus": rewarded_by_ess,
+    "lower_confidence": lambda b, n, c: acquisitions.lower_confidence(b.mean, b.deviation, c.width),
+    "upper_confidence": lambda b, n, c: acquisitions.upper_confidence(b.mean, b.deviation, c.width),
+    "probability_of_improvement": lambda b, n, c: acquisitions.probability_of_improvement(
+        b.mean, b.deviation, b.best
+    ),
+    "expected_improvement": lambda b, n, c: acquisitions.expected_improvement(b.mean, b.deviation, b.best),
 }
+
+
+def fisher(policy: Policy, theta: Array, evidence: Evidence, config: SurrogateConfig) -> Array:
+    """F = mean over the stored states of Jᵀ Σ⁻¹ J, J = ∂μ_θ(s)/∂θ, (D, D): how far θ moves the evaluation policy."""
+    scales = length_scales(policy, config)
+    jacobian = jax.jacrev(lambda point, observation: policy.act(point, observation) / scales)
+    observations = evidence.observations.reshape(-1, evidence.observations.shape[-1])
+    alive = evidence.alive.reshape(-1).astype(theta.dtype)
+    slopes = jax.vmap(jacobian, in_axes=(None, 0))(theta, observations)
+    return jnp.einsum("t,tad,tae->de", alive, slopes, slopes) / jnp.sum(alive)
 
 
 def length_scales(policy: Policy, config: SurrogateConfig) -> np.ndarray:
