@@ -179,7 +179,7 @@ class TestSeats:
     def test_the_old_table_is_not_changed(self):
         pairs, seats = seat(Memory().pairs, np.array([0, 1]), 0)
         pairs.values[np.ix_(seats, seats)] = 1.0
-        before = Pairs(*(a.copy() for a in pairs))
+        before = Pairs(*(np.copy(a) for a in pairs))
         seat(pairs, np.array([5, 6, 7, 8]), 1, most=16)
         for a, b in zip(pairs, before, strict=True):
             np.testing.assert_array_equal(a, b)

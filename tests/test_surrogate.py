@@ -14,7 +14,7 @@ from ddopg import estimators
 from ddopg.config import SurrogateConfig
 from ddopg.data import make_trajectory
 from ddopg.errors import ConfigError
-from ddopg.memory import Memory, Selection, add
+from ddopg.memory import Memory, Pairs, Selection, add
 from ddopg.policies import linear, mlp, squashed
 from tests import reference
 from tests.problems import evidence_of, random_problem, trajectories_of
@@ -378,16 +378,47 @@ class TestPerDecisionWeights:
     def test_trajectories_are_thinned_to_the_first_step_of_each_stretch_and_keep_their_whole_reward(self):
         observations = np.arange(7.0)[:, None]
         trajectory = make_trajectory(np.zeros(2), observations, -observations, np.arange(7.0), horizon=9)
-        stacked = V.stack([trajectory], rows=2, decisions=3, discount=1.0)
+        stacked = V.stack([trajectory], rows=2, decisions=3, stride=3, discount=1.0)
         assert stacked.observations[0, :, 0].tolist() == [0, 3, 6]
         assert stacked.alive[0].tolist() == [True, True, True]
         assert stacked.rewards[0].tolist() == [0 + 1 + 2, 3 + 4 + 5, 6]
         assert not stacked.alive[1].any()
-        whole = V.stack([trajectory], rows=1, decisions=0, discount=0.5)
+        whole = V.stack([trajectory], rows=1, decisions=0, stride=1, discount=0.5)
         assert whole.observations.shape == (1, 9, 1)
         assert whole.rewards[0, 0] == pytest.approx(sum(0.5**t * t for t in range(7)))
-        fine = V.stack([trajectory], rows=1, decisions=100, discount=1.0)
-        assert fine.rewards.shape == (1, 9)
+
+    def test_beyond_the_end_and_beyond_the_horizon_nothing_is_alive_and_nothing_earned(self):
+        observations = np.arange(4.0)[:, None]
+        trajectory = make_trajectory(np.zeros(2), observations, -observations, np.ones(4), horizon=5)
+        stacked = V.stack([trajectory], rows=1, decisions=4, stride=2, discount=1.0)
+        assert stacked.alive[0].tolist() == [True, True, False, False]
+        assert stacked.rewards[0].tolist() == [2, 2, 0, 0]
+        fine = V.stack([trajectory], rows=1, decisions=100, stride=1, discount=1.0)
+        assert fine.rewards[0].tolist() == [1, 1, 1, 1, 0]
+
+    def test_the_stride_follows_the_longest_episode(self):
+        assert [V.stride_for(longest, 100) for longest in (1, 100, 101, 500, 1000)] == [1, 1, 2, 5, 10]
+        assert V.stride_for(1000, 0) == 1
+
+    def test_another_stride_computes_the_table_anew(self):
+        policy = linear(1, 1)
+
+        def path(steps, gain):
+            observations = np.sin(np.arange(steps))[:, None]
+            theta = np.array([gain, 0.1], np.float32)
+            return make_trajectory(theta, observations, gain * observations + 0.1, np.ones(steps), horizon=12)
+
+        chosen = SurrogateConfig(length_scale=(0.5,), decisions=4)
+        memory = add(add(Memory(), path(3, 0.2)), path(4, 0.7))
+        memory, _ = V.prepare(
+            memory, Selection(np.arange(2), np.ones(2, int)), np.zeros(2), 4, policy, chosen
+        )
+        memory = add(memory, path(12, 0.5))
+        selection = Selection(np.arange(3), np.ones(3, int))
+        memory, grown = V.prepare(memory, selection, np.zeros(2), 4, policy, chosen)
+        _, anew = V.prepare(memory._replace(pairs=Pairs()), selection, np.zeros(2), 4, policy, chosen)
+        np.testing.assert_array_equal(grown.table, anew.table)
+        assert memory.pairs.stride == 3
 
 
 @pytest.mark.usefixtures("float64")

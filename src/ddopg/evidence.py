@@ -36,8 +36,11 @@ def prepare(
 
     `centre` is where the length-scale is taken from the data, if it is.
     """
-    stacked = stack([memory.trajectories[i] for i in selection.indices], rows, config.decisions, discount)
-    pairs, seats = seat(memory.pairs, selection.indices, memory.size, stacked.rewards.shape[-1])
+    stride = stride_for(memory.longest, config.decisions)
+    chosen = [memory.trajectories[i] for i in selection.indices]
+    stacked = stack(chosen, rows, config.decisions, stride, discount)
+    known = memory.pairs if memory.pairs.stride == stride else Pairs(stride=stride)
+    pairs, seats = seat(known, selection.indices, memory.size, stacked.rewards.shape[-1])
     pairs = _complete(pairs, seats, policy, config, *stacked[:4])
     table = np.zeros((rows, rows, stacked.rewards.shape[-1]), np.float32)
     table[: len(seats), : len(seats)] = pairs.values[np.ix_(seats, seats)]
@@ -56,12 +59,14 @@ class Stacked(NamedTuple):
     rewards: np.ndarray  # (N, K)
 
 
-def stack(trajectories: Sequence[Trajectory], rows: int, decisions: int, discount: float) -> Stacked:
-    """Whole paths (T = H, K = 1), or thinned to the first step of each of about `decisions` stretches (T = K)."""
+def stack(
+    trajectories: Sequence[Trajectory], rows: int, decisions: int, stride: int, discount: float
+) -> Stacked:
+    """Whole paths (T = H, K = 1), or only every `stride`-th step of them (T = K ≤ `decisions`)."""
     horizon = trajectories[0].horizon
-    stride = math.ceil(horizon / decisions) if decisions else 1
-    stretch = stride if decisions else horizon
-    starts = np.arange(0, horizon, stretch)
+    times = np.arange(min(decisions, horizon)) * stride if decisions else np.arange(horizon)
+    first, last = np.minimum(times, horizon - 1), times < horizon
+    edges = np.minimum(np.append(times, times[-1] + stride), horizon) if decisions else np.array([0, horizon])
     weights = discount ** np.arange(horizon)
 
     def padded(arrays: list[np.ndarray]) -> np.ndarray:
@@ -69,15 +74,24 @@ def stack(trajectories: Sequence[Trajectory], rows: int, decisions: int, discoun
         out[: len(arrays)] = arrays
         return out
 
+    def earned(trajectory: Trajectory) -> np.ndarray:
+        return np.diff(np.append(0.0, np.cumsum(weights * trajectory.rewards))[edges]).astype(np.float32)
+
     return Stacked(
         thetas=padded([t.theta for t in trajectories]),
-        observations=padded([t.observations[::stride] for t in trajectories]),
-        actions=padded([t.actions[::stride] for t in trajectories]),
-        alive=padded([t.alive[::stride] for t in trajectories]),
-        rewards=padded(
-            [np.add.reduceat(weights * t.rewards, starts).astype(np.float32) for t in trajectories]
-        ),
+        observations=padded([t.observations[first] for t in trajectories]),
+        actions=padded([t.actions[first] for t in trajectories]),
+        alive=padded([t.alive[first] & last for t in trajectories]),
+        rewards=padded([earned(t) for t in trajectories]),
     )
+
+
+def stride_for(longest: int, decisions: int) -> int:
+    """Every how many steps actions are compared, so that the longest episode has at most `decisions` of them.
+
+    It follows the episodes, not the horizon: where episodes end early, their few steps all count.
+    """
+    return math.ceil(longest / decisions) if decisions else 1
 
 
 def without_start_effect(rewards: Array, starts: Array, counts: Array) -> Array:

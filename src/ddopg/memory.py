@@ -22,9 +22,12 @@ MOST_NUMBERS = 2**22  # kept in the table, 16 MB; beyond it the pairs used longe
 class Pairs(NamedTuple):
     """log-likelihoods of (policy, trajectory) pairs, each computed once and kept while its seat is kept."""
 
-    owner: np.ndarray  # (W,)   index of the trajectory on each seat, −1 where the seat is free
-    used: np.ndarray  # (W,)   when it was last selected
-    values: np.ndarray  # (W, W, K) row: policy, column: trajectory; NaN = not computed yet
+    owner: np.ndarray = np.empty(0, np.int64)  # (W,) index of the trajectory on each seat, −1: free
+    used: np.ndarray = np.empty(0, np.int64)  # (W,) when it was last selected
+    values: np.ndarray = np.empty(
+        (0, 0, 1), np.float32
+    )  # (W, W, K) policy, trajectory; NaN: not computed yet
+    stride: int = 1  # every how many steps the policies were compared
 
 
 class Memory(NamedTuple):
@@ -32,7 +35,8 @@ class Memory(NamedTuple):
 
     trajectories: tuple[Trajectory, ...] = ()
     returns: tuple[float, ...] = ()
-    pairs: Pairs = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0, 1), np.float32))
+    longest: int = 0  # steps of the longest of them
+    pairs: Pairs = Pairs()
 
     @property
     def size(self) -> int:
@@ -62,6 +66,7 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory
     return memory._replace(
         trajectories=(*memory.trajectories, trajectory),
         returns=(*memory.returns, returns_of(trajectory.rewards, discount)),
+        longest=max(memory.longest, trajectory.length),
     )
 
 
@@ -146,7 +151,7 @@ def seat(
     order = np.argsort(owner, kind="stable")
     seats = order[np.searchsorted(owner, indices, sorter=order)]
     used[seats] = now
-    return Pairs(owner, used, values), seats
+    return pairs._replace(owner=owner, used=used, values=values), seats
 
 
 def _with_room(pairs: Pairs, needed: int, times: int, most: int) -> Pairs:
@@ -160,7 +165,7 @@ def _with_room(pairs: Pairs, needed: int, times: int, most: int) -> Pairs:
     owner, used = np.full(wanted, -1, np.int64), np.full(wanted, -1, np.int64)
     values = np.full((wanted, wanted, times), UNKNOWN, np.float32)
     owner[:size], used[:size], values[:size, :size] = pairs.owner, pairs.used, pairs.values
-    return Pairs(owner, used, values)
+    return pairs._replace(owner=owner, used=used, values=values)
 
 
 def _once(indices: np.ndarray) -> Selection:
