@@ -44,7 +44,7 @@ def tiny_world():
 
 def tiny_log_p(theta, dynamics, pairs):
     log_pi = jax.nn.log_softmax(theta.reshape(2, 2), axis=1)[pairs[..., 0], pairs[..., 1]]
-    return E.log_trajectory_likelihood(log_pi, np.ones(log_pi.shape, bool), dynamics)
+    return E.log_trajectory_likelihood(log_pi, np.ones(log_pi.shape), dynamics)
 
 
 @pytest.mark.usefixtures("float64")

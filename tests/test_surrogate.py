@@ -29,7 +29,7 @@ def config(problem, **changes):
 def log_likelihoods(problem, theta, **changes):
     """log p̃(τⱼ|θ) of every trajectory, the fast way: (N, K)."""
     one = partial(S.log_likelihoods, problem.policy, jnp.asarray(theta), config=config(problem, **changes))
-    return jax.vmap(one)(*map(jnp.asarray, (problem.observations, problem.actions, problem.alive)))
+    return jax.vmap(one)(*map(jnp.asarray, (problem.observations, problem.actions, 1.0 * problem.alive)))
 
 
 def evidence(problem, counts=None, epsilon=0.0, **changes):
@@ -375,30 +375,52 @@ class TestPerDecisionWeights:
             float(estimators.weighted_importance_sampling_return(log_w[:, 0], R[:, 0]))
         )
 
-    def test_trajectories_are_thinned_to_the_first_step_of_each_stretch_and_keep_their_whole_reward(self):
-        observations = np.arange(7.0)[:, None]
-        trajectory = make_trajectory(np.zeros(2), observations, -observations, np.arange(7.0), horizon=9)
-        stacked = V.stack([trajectory], rows=2, decisions=3, stride=3, discount=1.0)
-        assert stacked.observations[0, :, 0].tolist() == [0, 3, 6]
-        assert stacked.alive[0].tolist() == [True, True, True]
-        assert stacked.rewards[0].tolist() == [0 + 1 + 2, 3 + 4 + 5, 6]
-        assert not stacked.alive[1].any()
+    def test_actions_are_compared_densely_at_first_and_then_at_a_stride(self):
+        assert V.comparison_times(100, 6, 10).tolist() == [0, 1, 2, 3, 13, 23]
+        assert V.comparison_times(15, 6, 10).tolist() == [0, 1, 2, 3, 13, 15]
+        assert V.comparison_times(4, 6, 1).tolist() == [0, 1, 2, 3]
+        assert V.comparison_times(7, 0, 1).tolist() == list(range(7))
+
+    @pytest.mark.parametrize("longest", [1, 7, 50, 99, 100, 101, 500, 1000])
+    @pytest.mark.parametrize("decisions", [6, 7, 100])
+    def test_the_stride_is_the_smallest_that_reaches_the_end_of_the_longest_episode(self, longest, decisions):
+        def end(stride):
+            times = V.comparison_times(2000, decisions, stride)
+            return times[-1] + stride
+
+        stride = V.stride_for(longest, decisions)
+        assert end(stride) >= longest
+        assert stride == 1 or end(stride - 1) < longest
+        assert V.stride_for(longest, 0) == 1
+
+    def test_every_lived_step_and_every_reward_is_counted_once(self):
+        observations = np.arange(9.0)[:, None]
+        trajectory = make_trajectory(np.zeros(2), observations, -observations, np.arange(9.0), horizon=12)
+        stacked = V.stack([trajectory], rows=2, decisions=4, stride=3, discount=1.0)
+        assert stacked.observations[0, :, 0].tolist() == [0, 1, 2, 5]
+        assert stacked.lived[0].tolist() == [1, 1, 3, 4]
+        assert stacked.rewards[0].tolist() == [0, 1, 2 + 3 + 4, 5 + 6 + 7 + 8]
+        assert not stacked.lived[1].any()
         whole = V.stack([trajectory], rows=1, decisions=0, stride=1, discount=0.5)
-        assert whole.observations.shape == (1, 9, 1)
-        assert whole.rewards[0, 0] == pytest.approx(sum(0.5**t * t for t in range(7)))
+        assert whole.lived[0].tolist() == [1] * 9 + [0] * 3
+        assert whole.rewards[0].tolist() == pytest.approx([sum(0.5**t * t for t in range(9))])
 
-    def test_beyond_the_end_and_beyond_the_horizon_nothing_is_alive_and_nothing_earned(self):
-        observations = np.arange(4.0)[:, None]
-        trajectory = make_trajectory(np.zeros(2), observations, -observations, np.ones(4), horizon=5)
-        stacked = V.stack([trajectory], rows=1, decisions=4, stride=2, discount=1.0)
-        assert stacked.alive[0].tolist() == [True, True, False, False]
-        assert stacked.rewards[0].tolist() == [2, 2, 0, 0]
-        fine = V.stack([trajectory], rows=1, decisions=100, stride=1, discount=1.0)
-        assert fine.rewards[0].tolist() == [1, 1, 1, 1, 0]
-
-    def test_the_stride_follows_the_longest_episode(self):
-        assert [V.stride_for(longest, 100) for longest in (1, 100, 101, 500, 1000)] == [1, 1, 2, 5, 10]
-        assert V.stride_for(1000, 0) == 1
+    def test_a_compared_action_counts_for_all_the_steps_it_stands_for(self):
+        """Constant mismatch: the thinned likelihood is the whole one."""
+        policy, theta = linear(1, 1), jnp.zeros(2)
+        trajectory = make_trajectory(
+            np.zeros(2), np.ones((10, 1)), np.full((10, 1), 0.3), np.ones(10), horizon=12
+        )
+        whole, thin = (
+            V.stack([trajectory], 1, decisions, stride, 1.0) for decisions, stride in ((0, 1), (4, 3))
+        )
+        log_p = [
+            S.log_likelihoods(
+                policy, theta, *map(jnp.asarray, (s.observations[0], s.actions[0], s.lived[0])), c
+            )
+            for s, c in ((whole, SurrogateConfig()), (thin, SurrogateConfig(decisions=4)))
+        ]
+        assert log_p[1][-1] == pytest.approx(float(log_p[0][0]), rel=1e-6)
 
     def test_another_stride_computes_the_table_anew(self):
         policy = linear(1, 1)
@@ -418,7 +440,7 @@ class TestPerDecisionWeights:
         memory, grown = V.prepare(memory, selection, np.zeros(2), 4, policy, chosen)
         _, anew = V.prepare(memory._replace(pairs=Pairs()), selection, np.zeros(2), 4, policy, chosen)
         np.testing.assert_array_equal(grown.table, anew.table)
-        assert memory.pairs.stride == 3
+        assert memory.pairs.stride == 5
 
 
 @pytest.mark.usefixtures("float64")

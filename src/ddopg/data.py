@@ -49,7 +49,7 @@ class Evidence(NamedTuple):
     thetas: Array  # (N, D)
     observations: Array  # (N, T, O)
     actions: Array  # (N, T, A)
-    alive: Array  # (N, T)
+    lived: Array  # (N, T) steps of the episode that each compared action stands for; 0 after the end
     rewards: Array  # (N, K)
     table: Array  # (N, N, K) log-likelihood of each path (column) up to each time under each policy (row)
     log_q: Array  # (N, K) their log mixture over the policies

@@ -55,18 +55,18 @@ class Stacked(NamedTuple):
     thetas: np.ndarray  # (N, D)
     observations: np.ndarray  # (N, T, O)
     actions: np.ndarray  # (N, T, A)
-    alive: np.ndarray  # (N, T)
+    lived: np.ndarray  # (N, T)
     rewards: np.ndarray  # (N, K)
 
 
 def stack(
     trajectories: Sequence[Trajectory], rows: int, decisions: int, stride: int, discount: float
 ) -> Stacked:
-    """Whole paths (T = H, K = 1), or only every `stride`-th step of them (T = K ≤ `decisions`)."""
+    """Whole paths (T = H, K = 1), or their actions at the `comparison_times` only (T = K ≤ `decisions`)."""
     horizon = trajectories[0].horizon
-    times = np.arange(min(decisions, horizon)) * stride if decisions else np.arange(horizon)
-    first, last = np.minimum(times, horizon - 1), times < horizon
-    edges = np.minimum(np.append(times, times[-1] + stride), horizon) if decisions else np.array([0, horizon])
+    times = comparison_times(horizon, decisions, stride)
+    edges = np.append(times, horizon)
+    spans = edges if decisions else np.array([0, horizon])
     weights = discount ** np.arange(horizon)
 
     def padded(arrays: list[np.ndarray]) -> np.ndarray:
@@ -74,24 +74,35 @@ def stack(
         out[: len(arrays)] = arrays
         return out
 
-    def earned(trajectory: Trajectory) -> np.ndarray:
-        return np.diff(np.append(0.0, np.cumsum(weights * trajectory.rewards))[edges]).astype(np.float32)
+    def between(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        return np.diff(np.append(0.0, np.cumsum(values))[edges]).astype(np.float32)
 
     return Stacked(
         thetas=padded([t.theta for t in trajectories]),
-        observations=padded([t.observations[first] for t in trajectories]),
-        actions=padded([t.actions[first] for t in trajectories]),
-        alive=padded([t.alive[first] & last for t in trajectories]),
-        rewards=padded([earned(t) for t in trajectories]),
+        observations=padded([t.observations[np.minimum(times, horizon - 1)] for t in trajectories]),
+        actions=padded([t.actions[np.minimum(times, horizon - 1)] for t in trajectories]),
+        lived=padded([between(t.alive, edges) for t in trajectories]),
+        rewards=padded([between(weights * t.rewards, spans) for t in trajectories]),
     )
 
 
-def stride_for(longest: int, decisions: int) -> int:
-    """Every how many steps actions are compared, so that the longest episode has at most `decisions` of them.
+def comparison_times(horizon: int, decisions: int, stride: int) -> np.ndarray:
+    """When actions are compared: at every one of the first `decisions`/2 steps, then at every `stride`-th.
 
-    It follows the episodes, not the horizon: where episodes end early, their few steps all count.
+    A failure of a few steps must not be judged by its first action alone, nor a long episode cost more than a
+    short one. Times beyond the horizon are cut to it: nothing is alive there.
     """
-    return math.ceil(longest / decisions) if decisions else 1
+    if not decisions:
+        return np.arange(horizon)
+    number, dense = min(decisions, horizon), decisions // 2
+    late = dense + stride * np.arange(max(0, number - dense))
+    return np.minimum(np.concatenate([np.arange(min(dense, number)), late]), horizon)
+
+
+def stride_for(longest: int, decisions: int) -> int:
+    """The stride of the later comparisons at which the longest episode so far has at most `decisions` of them."""
+    late = decisions - decisions // 2
+    return max(1, math.ceil((longest - decisions // 2) / late)) if decisions else 1
 
 
 def without_start_effect(rewards: Array, starts: Array, counts: Array) -> Array:
@@ -161,10 +172,10 @@ def _pair_log_likelihoods(
     thetas: Array,
     observations: Array,
     actions: Array,
-    alive: Array,
+    lived: Array,
 ) -> Array:
     each = jax.vmap(partial(log_likelihoods, policy, config=config))
-    return each(thetas[i], observations[j], actions[j], alive[j])
+    return each(thetas[i], observations[j], actions[j], lived[j])
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
@@ -177,17 +188,17 @@ def _evidence(
     thetas: Array,
     observations: Array,
     actions: Array,
-    alive: Array,
+    lived: Array,
     rewards: Array,
 ) -> Evidence:
     sharpness = jnp.ones((), table.dtype)
     if config.ess_share:
-        at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, alive)
+        at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, lived)
         sharpness = sharpness_for_ess(table[..., -1], at[..., -1], counts, config.ess_share)
     if config.start_correction:
         rewards = without_start_effect(rewards, observations[:, 0], counts)
     mixture = jax.vmap(partial(estimators.log_mixture, epsilon=config.epsilon), in_axes=(2, None), out_axes=1)
     log_q = mixture(sharpness * table, counts)
     return Evidence(
-        thetas, observations, actions, alive, rewards, sharpness * table, log_q, counts, sharpness
+        thetas, observations, actions, lived, rewards, sharpness * table, log_q, counts, sharpness
     )

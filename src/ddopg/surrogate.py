@@ -30,7 +30,7 @@ def evaluation_log_density(action: Array, mean: Array, length_scale: Array) -> A
 
 
 def log_likelihoods(
-    policy: Policy, theta: Array, observations: Array, actions: Array, alive: Array, config: SurrogateConfig
+    policy: Policy, theta: Array, observations: Array, actions: Array, lived: Array, config: SurrogateConfig
 ) -> Array:
     """log Πₜ N(aₜ | μ_θ(sₜ), Σ) of one trajectory, up to a constant of that trajectory: of the whole path (1,), or of
     each of its beginnings (K,).
@@ -45,8 +45,8 @@ def log_likelihoods(
 
     log_pi = jax.vmap(log_kernel)(observations, actions)
     if config.decisions:
-        return estimators.log_prefix_likelihoods(log_pi, alive)
-    return estimators.log_trajectory_likelihood(log_pi, alive)[None]
+        return estimators.log_prefix_likelihoods(log_pi, lived)
+    return estimators.log_trajectory_likelihood(log_pi, lived)[None]
 
 
 def log_surrogate_weights(log_p: Array, log_q: Array) -> Array:
@@ -68,7 +68,7 @@ def surrogate_return(log_w: Array, evidence: Evidence, config: SurrogateConfig) 
 def log_weights(policy: Policy, theta: Array, evidence: Evidence, config: SurrogateConfig) -> Array:
     """log w̃ of every trajectory and time (N, K) for the policy θ."""
     each = jax.vmap(partial(log_likelihoods, policy, theta, config=config))
-    log_p = evidence.sharpness * each(evidence.observations, evidence.actions, evidence.alive)
+    log_p = evidence.sharpness * each(evidence.observations, evidence.actions, evidence.lived)
     return log_surrogate_weights(log_p, evidence.log_q)
 
 
@@ -151,9 +151,9 @@ def fisher(policy: Policy, theta: Array, evidence: Evidence, config: SurrogateCo
     scales = length_scales(policy, config)
     jacobian = jax.jacrev(lambda point, observation: policy.act(point, observation) / scales)
     observations = evidence.observations.reshape(-1, evidence.observations.shape[-1])
-    alive = evidence.alive.reshape(-1).astype(theta.dtype)
+    lived = evidence.lived.reshape(-1).astype(theta.dtype)
     slopes = jax.vmap(jacobian, in_axes=(None, 0))(theta, observations)
-    return jnp.einsum("t,tad,tae->de", alive, slopes, slopes) / jnp.sum(alive)
+    return jnp.einsum("t,tad,tae->de", lived, slopes, slopes) / jnp.sum(lived)
 
 
 def length_scales(policy: Policy, config: SurrogateConfig) -> np.ndarray:
