@@ -105,6 +105,7 @@ def test_an_environment_may_be_given_by_its_name():
 def test_a_saved_incumbent_acts_like_the_agent(tmp_path):
     learner = agent().learn(total_episodes=7)
     loaded = ddopg.load(learner.save(tmp_path / "p.safetensors"))
+    assert ddopg.DDOPG.load(tmp_path / "p.safetensors").note == loaded.note
     np.testing.assert_array_equal(loaded.predict([0.3])[0], learner.predict([0.3])[0])
     assert loaded.note == {
         "return": learner.state.incumbent.value,

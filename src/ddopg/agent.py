@@ -12,7 +12,7 @@ import numpy as np
 
 from ddopg import algorithm
 from ddopg.algorithm import Info, State
-from ddopg.artefact import TrainedPolicy, policy_for
+from ddopg.artefact import TrainedPolicy, load, policy_for
 from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
@@ -141,6 +141,11 @@ class DDOPG:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the incumbent as one self-describing safetensors file; `ddopg.load` reads it."""
         return self.incumbent.save(path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> TrainedPolicy:
+        """Read a policy written by `save`, ready to act; the same as `ddopg.load`."""
+        return load(path)
 
     def _env(self) -> gym.Env:
         if self.env is None:

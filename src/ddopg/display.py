@@ -40,6 +40,6 @@ def progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
 
 def _summary(info: Info) -> str:
     return (
-        f"rollout {info.rollout} · return {info.return_:.4g} · [green]incumbent {info.incumbent:.4g}[/] · "
+        f"rollout {info.rollout} · return {info.return_:.4g} · [green]incumbent believed {info.incumbent:.4g}[/] · "
         f"ESS {info.ess:.1f}"
     )

@@ -25,7 +25,7 @@ def learning_curve(directory: Path, title: str) -> Path:
     axes.set(xlabel="environment steps", ylabel="return", title=title)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, loc="best", fontsize=9)
+    figure.legend(frameon=False, loc="outside lower center", ncols=2, fontsize=9)
     path = directory / "learning_curve.png"
     figure.savefig(path)
     return path
