@@ -21,25 +21,26 @@ def progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    console = Console(stderr=True)
+    wide = console.width >= 110
     columns = (
         TextColumn("[bold]{task.fields[used]:,}[/]/{task.total:,} {task.fields[unit]}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=24 if wide else 10),
         TextColumn("{task.fields[what]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=8) as bar:
+    with Progress(*columns, console=console, refresh_per_second=8) as bar:
         task = bar.add_task("learn", total=total, used=0, unit=unit, what="compiling …")
 
         def show(used: int, info: Info) -> None:
-            bar.update(task, completed=min(used, total), used=used, what=_summary(info))
+            bar.update(task, completed=min(used, total), used=used, what=_summary(info, wide))
 
         yield show
 
 
-def _summary(info: Info) -> str:
-    return (
-        f"rollout {info.rollout} · return {info.return_:.4g} · [green]incumbent believed {info.incumbent:.4g}[/] · "
-        f"ESS {info.ess:.1f}"
-    )
+def _summary(info: Info, wide: bool) -> str:
+    """What fits on the line: the incumbent's value is what the learner believes, not an evaluation."""
+    short = f"return {info.return_:.4g} · [green]incumbent ≈ {info.incumbent:.4g}[/]"
+    return f"rollout {info.rollout} · {short} · ESS {info.ess:.1f}" if wide else short
