@@ -125,3 +125,13 @@ def expected_improvement(mean, deviation, best, cells=200_000, width=12.0):
         if value > best:
             total += (value - best) * normal_density([value], [mean], [deviation]) * step
     return total
+
+
+def baselined(weights, returns):
+    """b + 1/N Σ w (R − b) with b = Cov(wR, w)/Var(w)."""
+    number = len(weights)
+    mean_w = sum(weights) / number
+    mean_wr = sum(w * r for w, r in zip(weights, returns, strict=True)) / number
+    covariance = sum((w * r - mean_wr) * (w - mean_w) for w, r in zip(weights, returns, strict=True))
+    b = covariance / sum((w - mean_w) ** 2 for w in weights)
+    return b + sum(w * (r - b) for w, r in zip(weights, returns, strict=True)) / number

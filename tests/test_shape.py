@@ -29,6 +29,7 @@ ORDER = [
     "evidence",
     "optimise",
     "explore",
+    "improve",
     "artefact",
     "algorithm",
     "display",

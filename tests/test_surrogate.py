@@ -11,7 +11,7 @@ import scipy.stats
 import ddopg.evidence as V
 import ddopg.surrogate as S
 from ddopg import estimators
-from ddopg.config import SurrogateConfig
+from ddopg.config import Config, SelectionConfig, SurrogateConfig
 from ddopg.data import make_trajectory
 from ddopg.errors import ConfigError
 from ddopg.memory import Memory, Pairs, Selection, add
@@ -24,6 +24,10 @@ BEST = 0.4  # the highest estimate of a stored policy, as far as the acquisition
 
 def config(problem, **changes):
     return SurrogateConfig(length_scale=tuple(problem.sigma), **changes)
+
+
+def whole(surrogate, rows):
+    return Config(surrogate=surrogate, selection=SelectionConfig(size=rows))
 
 
 def log_likelihoods(problem, theta, **changes):
@@ -83,6 +87,13 @@ class TestAgainstTheOracle:
         assert fast.ess == pytest.approx(ess, rel=1e-8)
         assert fast.lower_bound == pytest.approx(reference.lower_bound(mean, ess, 3.0, 0.3), rel=1e-8)
         np.testing.assert_allclose(fast.weights, np.array(w) / sum(w), rtol=1e-8)
+
+    def test_the_baselined_estimate(self, seed):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
+        fast = estimated(problem, normalisation="count", baseline=True).mean
+        assert fast == pytest.approx(reference.baselined(w, problem.returns.tolist()), rel=1e-7)
 
     def test_objectives(self, seed):
         problem = random_problem(seed)
@@ -259,7 +270,7 @@ class TestPrepare:
         problem = random_problem(7)
         chosen = Selection(np.array([1, 4, 5]), np.array([2, 1, 1]))
         _, held = V.prepare(
-            self.remembered(problem), chosen, problem.target, 8, problem.policy, config(problem)
+            self.remembered(problem), chosen, problem.target, problem.policy, whole(config(problem), 8)
         )
         rows = np.array([1, 1, 4, 5])
         part = problem._replace(
@@ -280,7 +291,7 @@ class TestPrepare:
         memory, chosen = self.remembered(problem), Selection(np.arange(6), np.ones(6, int))
         target = jnp.asarray(problem.target, jnp.float32)
         prepared = [
-            V.prepare(memory, chosen, problem.target, rows, problem.policy, config(problem))[1]
+            V.prepare(memory, chosen, target, problem.policy, whole(config(problem), rows))[1]
             for rows in (6, 11)
         ]
         found = [estimate(problem, target, held) for held in prepared]
@@ -302,17 +313,11 @@ class TestPrepare:
         for number, trajectory in enumerate(trajectories_of(problem), 1):
             memory = add(memory, trajectory)
             chosen = Selection(np.arange(number), np.ones(number, int))
-            memory, _ = V.prepare(memory, chosen, problem.target, 8, problem.policy, config(problem))
+            memory, _ = V.prepare(memory, chosen, problem.target, problem.policy, whole(config(problem), 8))
             pairs = {(int(a), int(b)) for i, j in computed for a, b in zip(i, j, strict=True)}
             assert sum(len(i) for i, _ in computed) == len(pairs) == number**2
-        V.prepare(
-            memory,
-            Selection(np.array([0, 3]), np.ones(2, int)),
-            problem.target,
-            8,
-            problem.policy,
-            config(problem),
-        )
+        again = Selection(np.array([0, 3]), np.ones(2, int))
+        V.prepare(memory, again, problem.target, problem.policy, whole(config(problem), 8))
         assert sum(len(i) for i, _ in computed) == 36
 
     def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
@@ -432,13 +437,12 @@ class TestPerDecisionWeights:
 
         chosen = SurrogateConfig(length_scale=(0.5,), decisions=4)
         memory = add(add(Memory(), path(3, 0.2)), path(4, 0.7))
-        memory, _ = V.prepare(
-            memory, Selection(np.arange(2), np.ones(2, int)), np.zeros(2), 4, policy, chosen
-        )
+        first = Selection(np.arange(2), np.ones(2, int))
+        memory, _ = V.prepare(memory, first, np.zeros(2), policy, whole(chosen, 4))
         memory = add(memory, path(12, 0.5))
         selection = Selection(np.arange(3), np.ones(3, int))
-        memory, grown = V.prepare(memory, selection, np.zeros(2), 4, policy, chosen)
-        _, anew = V.prepare(memory._replace(pairs=Pairs()), selection, np.zeros(2), 4, policy, chosen)
+        memory, grown = V.prepare(memory, selection, np.zeros(2), policy, whole(chosen, 4))
+        _, anew = V.prepare(memory._replace(pairs=Pairs()), selection, np.zeros(2), policy, whole(chosen, 4))
         np.testing.assert_array_equal(grown.table, anew.table)
         assert memory.pairs.stride == 5
 
@@ -464,7 +468,7 @@ class TestLengthScaleFromTheData:
             memory = add(memory, trajectory)
         chosen = config(problem, ess_share=0.4)
         selection = Selection(np.arange(10), np.ones(10, int))
-        _, held = V.prepare(memory, selection, problem.target, 12, problem.policy, chosen)
+        _, held = V.prepare(memory, selection, problem.target, problem.policy, whole(chosen, 12))
         assert estimate(problem, problem.target, held, ess_share=0.4).ess == pytest.approx(4, rel=1e-3)
         expected = held.sharpness * self.tables(problem)[0]
         np.testing.assert_allclose(held.table[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
@@ -540,7 +544,7 @@ class TestStoredPolicies:
         for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
             chosen = config(problem, **changes)
             selection = Selection(np.arange(6), np.ones(6, int))
-            _, held = V.prepare(memory, selection, problem.target, 8, problem.policy, chosen)
+            _, held = V.prepare(memory, selection, problem.target, problem.policy, whole(chosen, 8))
             stored = S.stored_returns(held, chosen)
             fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
             np.testing.assert_allclose(stored[:6], fresh, rtol=1e-4, atol=1e-5)

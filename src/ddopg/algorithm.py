@@ -6,24 +6,20 @@ sample a trajectory → add it to the memory → select → surrogate → maximi
 from __future__ import annotations
 
 import zlib
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jax import Array
 
 from ddopg import explore
 from ddopg.config import Config
-from ddopg.data import Estimate, Evidence, Trajectory
+from ddopg.data import Evidence, Trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.evidence import prepare
+from ddopg.improve import Improvement, improve
 from ddopg.memory import Memory, add, select
-from ddopg.optimise import OPTIMISERS, Outcome, Search, maximise, precondition
+from ddopg.optimise import Outcome
 from ddopg.policies import Policy
-from ddopg.surrogate import estimate, fisher, log_weights, objective, stored_returns, surrogate_return
 
 
 class Proposal(NamedTuple):
@@ -111,19 +107,10 @@ def tell(
         return state, _info(state, trajectory)
     rng = _stream(state.seed, state.memory.size, "selection")
     selection = select(rng, np.asarray(state.memory.returns), config.selection)
-    memory, evidence = prepare(
-        state.memory,
-        selection,
-        state.centre,
-        config.selection.size,
-        policy,
-        config.surrogate,
-        config.discount,
-    )
+    memory, evidence = prepare(state.memory, selection, state.centre, policy, config)
     state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
-    search, believed = _improve(state, evidence, policy, config)
-    state = _move(state, search, believed, config)
-    return state, _info(state, trajectory, search, believed)
+    state, found = _improve(state, evidence, policy, config)
+    return state, _info(state, trajectory, found)
 
 
 def _propose(state: State, k: int, policy: Policy, config: Config) -> np.ndarray:
@@ -155,7 +142,7 @@ def _remember(
     value = memory.returns[-1]
     better = value > max(memory.returns[:-1], default=-np.inf)
     starting = memory.size <= config.design.policies
-    leads = starting or not config.exploration.noise
+    leads = starting or not config.search.follow
     if config.search.effect_units:
         state = state._replace(effects=np.maximum(state.effects, explore.effects(policy, trajectory)))
     return state._replace(
@@ -167,15 +154,6 @@ def _remember(
     )
 
 
-def _move(state: State, search: Search, believed: Estimate, config: Config) -> State:
-    """The centre moves to the end of the search."""
-    centre = np.asarray(search.theta)
-    state = state._replace(centre=centre, search=search.memory if config.search.carry else None)
-    if config.exploration.noise:
-        state = state._replace(incumbent=Incumbent(centre, float(believed.mean)))
-    return state
-
-
 def _refreshed_bound(state: State, config: Config) -> float:
     """‖R‖∞ = max |R(τ)| over the memory, renewed when it has grown enough; 1 where every return is 0."""
     largest = float(np.max(np.abs(state.memory.returns))) or 1.0
@@ -183,110 +161,41 @@ def _refreshed_bound(state: State, config: Config) -> float:
     return largest if grown else state.return_bound
 
 
-def _improve(state: State, evidence: Evidence, policy: Policy, config: Config) -> tuple[Search, Estimate]:
-    """θ ← argmax of the surrogate objective, from the centre."""
-    key = jax.random.key(_integer(state.seed, state.memory.size, "search"))
-    unit = explore.units(state.effects) if config.search.effect_units else np.ones(policy.size, np.float32)
-    starting = state.memory.size == config.design.policies
-    return _search(
-        state.centre, state.search, key, evidence, state.return_bound, unit, starting, policy, config
+def _improve(state: State, evidence: Evidence, policy: Policy, config: Config) -> tuple[State, Improvement]:
+    """The centre moves to the maximum of the surrogate objective; the incumbent follows it, where it is to."""
+    found = improve(
+        state.centre,
+        state.incumbent.theta,
+        state.search,
+        jax.random.key(_integer(state.seed, state.memory.size, "search")),
+        evidence,
+        state.return_bound,
+        explore.units(state.effects) if config.search.effect_units else np.ones(policy.size, np.float32),
+        state.memory.size == config.design.policies,
+        policy,
+        config,
     )
-
-
-@partial(jax.jit, static_argnames=("policy", "config"))
-def _search(
-    centre: Array,
-    memory: Any,
-    key: Array,
-    evidence: Evidence,
-    bound: Array,
-    unit: Array,
-    starting: Array,
-    policy: Policy,
-    config: Config,
-) -> tuple[Search, Estimate]:
-    weigh = partial(log_weights, policy, evidence=evidence, config=config.surrogate)
-    worth = _worth(jnp.asarray(centre), evidence, bound, policy, config)
-    stored = stored_returns(evidence, config.surrogate)
-    start = _leap(jnp.asarray(centre), stored, evidence, worth, starting, policy, config)
-
-    def value(step: Array) -> Array:
-        theta = start + unit * step
-        gain = objective(weigh(theta), evidence, worth, jnp.max(stored), config.surrogate)
-        return gain - _saturation(theta, unit, evidence, policy, config)
-
-    optimiser, origin = OPTIMISERS[config.search.optimiser](config.search, key), jnp.zeros_like(start)
-    if config.search.natural:
-        metric = fisher(policy, start, evidence, config.surrogate) * unit[:, None] * unit[None, :]
-        optimiser = optax.chain(precondition(metric, config.search.natural), optimiser)
-    search = maximise(
-        value,
-        origin,
-        optimiser,
-        optimiser.init(origin) if memory is None else memory,
-        steps=config.search.steps,
-        tolerance=config.search.tolerance,
-        window=config.search.window,
-        radius=config.search.radius,
+    state = state._replace(
+        centre=np.asarray(found.search.theta), search=found.search.memory if config.search.carry else None
     )
-    search = search._replace(theta=start + unit * search.theta)
-    return search, estimate(weigh(search.theta), evidence, bound, config.surrogate)
+    if config.search.follow:
+        incumbent = Incumbent(np.asarray(found.average), float(found.at_average.mean))
+        state = state._replace(incumbent=incumbent)
+    return state, found
 
 
-def _worth(centre: Array, evidence: Evidence, bound: Array, policy: Policy, config: Config) -> Array:
-    """What counts as one unit of return: ‖R‖∞, or the spread of the returns around the centre."""
-    if config.surrogate.unit == "bound":
-        return bound
-    around = estimate(
-        log_weights(policy, centre, evidence, config.surrogate), evidence, bound, config.surrogate
-    )
-    returns, real = evidence.returns, evidence.counts > 0
-    span = jnp.max(returns, where=real, initial=-jnp.inf) - jnp.min(returns, where=real, initial=jnp.inf)
-    return jnp.maximum(jnp.sqrt(around.variance), jnp.maximum(1e-3 * span, 1e-30))
-
-
-def _leap(
-    centre: Array,
-    stored: Array,
-    evidence: Evidence,
-    worth: Array,
-    starting: Array,
-    policy: Policy,
-    config: Config,
-) -> Array:
-    """The centre, or the stored policy of the highest estimate where that is clearly better."""
-    if not config.search.jump:
-        return centre
-    best = jnp.argmax(stored)
-    log_w = log_weights(policy, centre, evidence, config.surrogate)
-    here = surrogate_return(log_w, evidence, config.surrogate)
-    return jnp.where(
-        starting | (stored[best] - here > config.search.jump * worth), evidence.thetas[best], centre
-    )
-
-
-def _saturation(theta: Array, unit: Array, evidence: Evidence, policy: Policy, config: Config) -> Array:
-    """decay · log(1 + mean-square raw output) / √(effective data): a prior against saturation that data overrule."""
-    if not config.search.decay:
-        return jnp.zeros((), theta.dtype)
-    data = jnp.maximum(config.surrogate.ess_share * jnp.sum(evidence.counts), 1.0)
-    return config.search.decay * jnp.log1p(explore.raw_size(theta, unit, len(policy.unit))) / jnp.sqrt(data)
-
-
-def _info(
-    state: State, trajectory: Trajectory, search: Search | None = None, believed: Estimate | None = None
-) -> Info:
+def _info(state: State, trajectory: Trajectory, found: Improvement | None = None) -> Info:
     return Info(
         rollout=state.memory.size,
         steps=state.steps,
         return_=state.memory.returns[-1],
         length=trajectory.length,
         incumbent=state.incumbent.value,
-        predicted=float(believed.mean) if believed else np.nan,
-        lower_bound=float(believed.lower_bound) if believed else np.nan,
-        ess=float(believed.ess) if believed else np.nan,
-        search_steps=int(search.steps) if search else 0,
-        outcome=Outcome(int(search.outcome)).name.lower() if search else "initial_design",
+        predicted=float(found.at_centre.mean) if found else np.nan,
+        lower_bound=float(found.at_centre.lower_bound) if found else np.nan,
+        ess=float(found.at_centre.ess) if found else np.nan,
+        search_steps=int(found.search.steps) if found else 0,
+        outcome=Outcome(int(found.search.outcome)).name.lower() if found else "initial_design",
     )
 
 

@@ -193,6 +193,9 @@ class SearchConfig:
     jump: float = 0.0
     """The centre jumps to the stored policy of the highest estimate if that is better by this many units of the
     objective; 0 never jumps."""
+    follow: float = 0.0
+    """The incumbent follows the centre by this share of their distance each iteration, a running average; 0 makes it
+    the policy of the best single rollout, as the paper and the released code do."""
     natural: float = 0.0
     """Damping of the natural gradient, relative to the mean of the Fisher matrix' diagonal; 0 takes the plain one."""
     decay: float = 0.0
@@ -204,7 +207,7 @@ class SearchConfig:
         require(self.noise >= 0, f"search.noise must be at least 0, got {self.noise}")
         require(self.steps >= 1, f"search.steps must be at least 1, got {self.steps}")
         require(self.tolerance >= 0, f"search.tolerance must be at least 0, got {self.tolerance}")
-        for name in ("radius", "jump", "natural", "decay"):
+        for name in ("radius", "jump", "follow", "natural", "decay"):
             value = getattr(self, name)
             require(0 <= value < math.inf, f"search.{name} must be finite and at least 0, got {value}")
         require(self.window >= 2, f"search.window must be at least 2, got {self.window}")
@@ -245,7 +248,7 @@ RELEASED = Config(
 DEFAULT = Config(
     policy=PolicyConfig(hidden=(), squash=True),
     design=DesignConfig(policies=8, constants=4),
-    exploration=ExplorationConfig(noise=1.57, fresh=0.2, gain=2.24),
+    exploration=ExplorationConfig(noise=1.0, fresh=0.2, gain=2.24),
     selection=SelectionConfig(rule="latest", size=50),
     surrogate=SurrogateConfig(
         length_scale=(1.0,), ess_share=0.3, decisions=100, start_correction=True, unit="spread", penalty=0.15
@@ -258,6 +261,7 @@ DEFAULT = Config(
         effect_units=True,
         radius=0.25,
         jump=1.0,
+        follow=0.2,
         decay=0.5,
     ),
 )

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from ddopg import estimators
-from ddopg.config import SurrogateConfig
+from ddopg.config import Config, SurrogateConfig
 from ddopg.data import Evidence, Trajectory
 from ddopg.memory import Memory, Pairs, Selection, seat
 from ddopg.policies import Policy
@@ -24,29 +24,24 @@ SOFTEST, SHARPEST = 1e-6, 1e8  # the range in which the length-scale from the da
 
 
 def prepare(
-    memory: Memory,
-    selection: Selection,
-    centre: np.ndarray,
-    rows: int,
-    policy: Policy,
-    config: SurrogateConfig,
-    discount: float = 1.0,
+    memory: Memory, selection: Selection, centre: np.ndarray, policy: Policy, config: Config
 ) -> tuple[Memory, Evidence]:
-    """Stack the selected trajectories to `rows` rows and complete their table of log-likelihoods.
+    """Stack the selected trajectories to N_max rows and complete their table of log-likelihoods.
 
     `centre` is where the length-scale is taken from the data, if it is.
     """
-    stride = stride_for(memory.longest, config.decisions)
+    rows, decisions = config.selection.size, config.surrogate.decisions
+    stride = stride_for(memory.longest, decisions)
     chosen = [memory.trajectories[i] for i in selection.indices]
-    stacked = stack(chosen, rows, config.decisions, stride, discount)
+    stacked = stack(chosen, rows, decisions, stride, config.discount)
     known = memory.pairs if memory.pairs.stride == stride else Pairs(stride=stride)
     pairs, seats = seat(known, selection.indices, memory.size, stacked.rewards.shape[-1])
-    pairs = _complete(pairs, seats, policy, config, *stacked[:4])
+    pairs = _complete(pairs, seats, policy, config.surrogate, *stacked[:4])
     table = np.zeros((rows, rows, stacked.rewards.shape[-1]), np.float32)
     table[: len(seats), : len(seats)] = pairs.values[np.ix_(seats, seats)]
     counts = np.zeros(rows, np.float32)
     counts[: len(seats)] = selection.counts
-    return memory._replace(pairs=pairs), _evidence(policy, config, centre, table, counts, *stacked)
+    return memory._replace(pairs=pairs), _evidence(policy, config.surrogate, centre, table, counts, *stacked)
 
 
 class Stacked(NamedTuple):
