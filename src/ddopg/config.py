@@ -248,7 +248,7 @@ RELEASED = Config(
 DEFAULT = Config(
     policy=PolicyConfig(hidden=(), squash=True),
     design=DesignConfig(policies=8, constants=4),
-    exploration=ExplorationConfig(noise=1.0, fresh=0.2, gain=2.24),
+    exploration=ExplorationConfig(noise=1.57, fresh=0.2, gain=2.24),
     selection=SelectionConfig(rule="latest", size=50),
     surrogate=SurrogateConfig(
         length_scale=(1.0,), ess_share=0.3, decisions=100, start_correction=True, unit="spread", penalty=0.15
