@@ -22,7 +22,7 @@ def draw(path):
             steps, low, high, alpha=0.2, lw=0, color="tab:blue", label="middle half of the seeds"
         )
         axes.plot(steps, middle, color="tab:blue", lw=2, label="median")
-        axes.plot(steps, values.min(0), color="tab:red", lw=1, label="worst seed")
+        axes.plot(steps, values.min(0), color="tab:red", lw=1, label="worst of the seeds at each mark")
         axes.axhline(solved, color="0.5", lw=1, ls="--", label="solved")
         axes.set(title=f"{env} ({len(rows)} seeds)", xlabel="environment steps", ylim=(FLOOR[env], None))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
