@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import gymnasium as gym
 import matplotlib.image
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from ddopg.cli import main, parse
 from ddopg.config import preset
 from ddopg.runs import read_table
+from tests.probes import Target
 
 QUICK = [
     "--search.steps",
@@ -42,6 +44,39 @@ def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("run") / "cartpole"
     assert main(["train", "cartpole", "--episodes", "8", "--seed", "3", "--out", str(out), *QUICK]) == 0
     return out
+
+
+class Broken(Target):
+    """Returns NaN from its `at`-th episode on, and cannot be drawn."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def __init__(self, at, render_mode=None):
+        super().__init__()
+        self.at, self.episodes, self.render_mode = at, 0, render_mode
+
+    def reset(self, **options):
+        self.episodes += 1
+        observation, info = super().reset(**options)
+        return (observation if self.episodes < self.at else observation * np.nan), info
+
+    def render(self):
+        raise RuntimeError("no paint")
+
+
+@pytest.fixture
+def broken():
+    def register(at):
+        gym.register(
+            "Broken-v0",
+            lambda **options: Broken(at, **options),
+            max_episode_steps=3,
+            disable_env_checker=True,
+        )
+        return "Broken-v0"
+
+    yield register
+    gym.registry.pop("Broken-v0")
 
 
 class TestHelp:
@@ -235,6 +270,22 @@ class TestWrongInput:
     def test_a_video_of_another_kind(self, run, capsys):
         assert main(["play", str(run), "--video", "film.avi"]) == 2
         assert "something.mp4 or something.gif, got 'film.avi'" in capsys.readouterr().err
+
+    def test_an_environment_that_breaks_in_the_middle_costs_nothing_that_was_learnt(
+        self, tmp_path, capsys, broken
+    ):
+        out = tmp_path / "run"
+        assert main(["train", broken(at=9), "--episodes", "20", "--out", str(out), *QUICK]) == 2
+        assert "expected finite numbers; repair the environment" in capsys.readouterr().err
+        assert len(read_table(out / "progress.csv")["return"]) == 8
+        assert (out / "policy.safetensors").exists()
+        assert (out / "learning_curve.png").exists()
+
+    def test_an_environment_that_cannot_draw_itself(self, tmp_path, capsys, broken):
+        out = tmp_path / "run"
+        assert main(["train", broken(at=99), "--episodes", "6", "--out", str(out), *QUICK]) == 0
+        assert main(["play", str(out), "--video", str(tmp_path / "film.gif")]) == 2
+        assert "cannot draw itself here: no paint; install what it asks for" in capsys.readouterr().err
 
     def test_an_interrupted_run_keeps_what_was_learnt(self, tmp_path, monkeypatch, capsys):
         from ddopg import agent

@@ -69,6 +69,7 @@ def evaluate(command: Evaluate) -> None:
 def play(command: Play) -> None:
     """One episode as a video file or in a window."""
     trained = load(policy_file(command.source))
+    video.render_without_a_display()
     env = _environment(trained, command.env, render_mode="rgb_array")
     seed = FIRST_EVALUATION_SEED + command.seed
     pictures = video.frames(env, trained.policy, trained.theta, seed, trained.problem.horizon)

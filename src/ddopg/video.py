@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,8 +66,19 @@ def show(pictures: Iterable[np.ndarray], fps: float) -> None:
         plt.pause(1 / fps)
 
 
+def render_without_a_display() -> None:
+    """Let MuJoCo draw off screen where there is no display, unless told otherwise; call it before MuJoCo is imported."""
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        os.environ.setdefault("MUJOCO_GL", "egl")
+
+
 def _picture(env: gym.Env) -> np.ndarray:
-    picture: Any = env.render()
+    try:
+        picture: Any = env.render()
+    except Exception as error:
+        raise SpaceError(
+            f"the environment cannot draw itself here: {error}; install what it asks for, or try another MUJOCO_GL"
+        ) from error
     require(
         isinstance(picture, np.ndarray),
         f"the environment's render() must return an image array, got {type(picture).__name__}; "
