@@ -67,7 +67,7 @@ def show(pictures: Iterable[np.ndarray], fps: float) -> None:
 
 
 def render_without_a_display() -> None:
-    """Let MuJoCo draw off screen where there is no display, unless told otherwise; call it before MuJoCo is imported."""
+    """Let MuJoCo draw off screen where there is no display; call it before MuJoCo is imported."""
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("MUJOCO_GL", "egl")
 
