@@ -33,7 +33,7 @@ VARIANTS = {
     "without Σ from the data (σ = 0.3)": {"surrogate": {"ess_share": 0.0, "length_scale": (0.3,)}},
     "without a limit of the step": {"search": {"radius": 0.0}},
     "without the ESS penalty": {"surrogate": {"penalty": 0.0}},
-    "with the start correction switched": {"surrogate": {"start_correction": "switch"}},
+    "without the start correction": {"surrogate": {"start_correction": False}},
     "softmax selection instead of the latest": {"selection": {"rule": "softmax"}},
     "natural gradient": {"search": {"natural": 0.1}},
     "SGHMC": {"search": {"optimiser": "sghmc", "learning_rate": 0.02, "noise": 1e-3}},
@@ -45,11 +45,7 @@ VARIANTS = {
 
 def changed(config, changes):
     for part, values in changes.items():
-        old = getattr(config, part)
-        values = {
-            name: not getattr(old, name) if value == "switch" else value for name, value in values.items()
-        }
-        config = dataclasses.replace(config, **{part: dataclasses.replace(old, **values)})
+        config = dataclasses.replace(config, **{part: dataclasses.replace(getattr(config, part), **values)})
     return config
 
 
