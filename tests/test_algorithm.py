@@ -15,7 +15,6 @@ from ddopg.rollout import rollout
 from tests.probes import Follow, Target
 
 POLICY = linear(1, 1)
-QUICK = {"search": {"steps": 40}, "selection": {"size": 8}}
 
 
 def quick(name, **changes):
@@ -26,13 +25,13 @@ def quick(name, **changes):
     return dataclasses.replace(config, search=search, selection=selection, **changes)
 
 
-def play(env, state, config, rollouts):
+def play(env, state, config, rollouts, policy=POLICY):
     infos = []
     while len(infos) < rollouts:
-        state, proposals = ask(state, POLICY, config)
+        state, proposals = ask(state, policy, config)
         for proposal in proposals:
-            trajectory = rollout(env, POLICY, proposal.theta, proposal.seed)
-            state, info = tell(state, proposal, trajectory, POLICY, config)
+            trajectory = rollout(env, policy, proposal.theta, proposal.seed)
+            state, info = tell(state, proposal, trajectory, policy, config)
             infos.append(info)
     return state, infos
 
@@ -210,15 +209,8 @@ DEFAULT = preset("default")
 SQUASHED = squashed(linear(1, 1), (-2.0,), (2.0,))
 
 
-def default_play(env, seed, rollouts, config=DEFAULT, policy=SQUASHED):
-    state, infos = init(policy, config, seed), []
-    while len(infos) < rollouts:
-        state, proposals = ask(state, policy, config)
-        for proposal in proposals:
-            trajectory = rollout(env, policy, proposal.theta, proposal.seed)
-            state, info = tell(state, proposal, trajectory, policy, config)
-            infos.append(info)
-    return state, infos
+def default_play(env, seed, rollouts, config=DEFAULT):
+    return play(env, init(SQUASHED, config, seed), config, rollouts, SQUASHED)
 
 
 class TestDefault:
