@@ -15,10 +15,10 @@ import numpy as np
 import ddopg
 from ddopg.config import from_dict, to_dict
 from ddopg.envs.gym_adapter import make
+from ddopg.rollout import FIRST_EVALUATION_SEED
 
 SOLVED = {"cartpole": 950.0, "mountaincar": -65.0, "swimmer": 450.0}
 PAPER_SEEDS = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
-FIRST_EVALUATION_SEED = 2**31
 
 
 def run(label, config, env_name, steps, seed, episodes=100):

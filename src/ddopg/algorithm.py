@@ -20,6 +20,7 @@ from ddopg.improve import Improvement, improve
 from ddopg.memory import Memory, add, select
 from ddopg.optimise import Outcome
 from ddopg.policies import Policy
+from ddopg.rollout import FIRST_EVALUATION_SEED
 
 
 class Proposal(NamedTuple):
@@ -209,4 +210,4 @@ def _stream(seed: int, count: int, purpose: str) -> np.random.Generator:
 
 
 def _integer(seed: int, count: int, purpose: str) -> int:
-    return int(_stream(seed, count, purpose).integers(2**31))
+    return int(_stream(seed, count, purpose).integers(FIRST_EVALUATION_SEED))

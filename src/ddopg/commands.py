@@ -23,10 +23,10 @@ from ddopg.config import to_dict
 from ddopg.envs.gym_adapter import make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.options import Evaluate, Play, Train
+from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.runs import RunDirectory, policy_file
 
 DEFAULT_STEPS = 10_000
-FIRST_EVALUATION_SEED = 2**31  # learning draws its seeds below it, so evaluation episodes are always fresh
 
 
 def train(command: Train) -> None:

@@ -22,6 +22,8 @@ from ddopg.envs.gym_adapter import problem_of, takes_unclipped_actions
 from ddopg.errors import RolloutError, TrajectoryError
 from ddopg.policies import Policy
 
+FIRST_EVALUATION_SEED = 2**31  # learning draws its seeds below it, so evaluation episodes are always fresh
+
 
 def rollout(env: gym.Env, policy: Policy, theta: Any, seed: int, horizon: int | None = None) -> Trajectory:
     """Play one episode of the deterministic policy; the same arguments give the same trajectory."""
