@@ -38,6 +38,8 @@ ORDER = [
     "runs",
     "plots",
     "video",
+    "baselines",
+    "experiments",
     "options",
     "commands",
     "cli",

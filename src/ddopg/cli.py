@@ -11,13 +11,13 @@ import tyro
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError
-from ddopg.options import Evaluate, Play, Train
+from ddopg.options import Bench, Evaluate, Play, Train
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit code is 0, or 2 after wrong input, or 130 after an interruption."""
+    """Run one command; the exit code is 0, or 1 if a part failed, 2 after wrong input, 130 after an interruption."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments in (["--version"], ["-V"]):
         print(f"ddopg {__version__}")
@@ -26,17 +26,16 @@ def main(arguments: list[str] | None = None) -> int:
         command = parse(arguments)
         from ddopg import commands
 
-        getattr(commands, type(command).__name__.lower())(command)
+        return getattr(commands, type(command).__name__.lower())(command) or 0
     except DDOPGError as error:
         print(f"ddopg: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("ddopg: interrupted", file=sys.stderr)
         return 130
-    return 0
 
 
-def parse(arguments: list[str]) -> Train | Evaluate | Play:
+def parse(arguments: list[str]) -> Train | Evaluate | Play | Bench:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = PRESETS.get(_preset_of(arguments), Config())
     train = Annotated[
@@ -44,8 +43,9 @@ def parse(arguments: list[str]) -> Train | Evaluate | Play:
     ]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
     play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
+    bench = Annotated[Bench, tyro.conf.subcommand("bench", prefix_name=False)]
     return tyro.cli(
-        train | evaluate | play, prog="ddopg", description=DESCRIPTION, args=arguments or ["--help"]
+        train | evaluate | play | bench, prog="ddopg", description=DESCRIPTION, args=arguments or ["--help"]
     )
 
 

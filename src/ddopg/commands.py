@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
@@ -22,7 +24,9 @@ from ddopg.compilation import keep_compiled_programs
 from ddopg.config import to_dict
 from ddopg.envs.gym_adapter import make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
-from ddopg.options import Evaluate, Play, Train
+from ddopg.experiments import bench as benchmark
+from ddopg.experiments import jobs, workers
+from ddopg.options import Bench, Evaluate, Play, Train
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.runs import RunDirectory, policy_file
 
@@ -77,6 +81,30 @@ def play(command: Play) -> None:
         video.show(pictures, video.playback_rate(env))
     else:
         print(video.write(command.video, pictures, video.playback_rate(env)))
+
+
+def bench(command: Bench) -> int:
+    """Run what is missing, then print the statistics; 1 if a job failed."""
+    require(command.workers >= 1, f"--workers must be at least 1, got {command.workers}")
+    wanted = jobs.plan(
+        command.envs, command.methods, command.seeds, command.steps, episodes=command.eval_episodes
+    )
+    execute = (
+        partial(workers.run_on_ray, address=command.ray)
+        if command.ray
+        else partial(workers.run_locally, workers=command.workers)
+    )
+    failures = benchmark.complete(wanted, command.out, execute, command.quiet)
+    console = Console()
+    benchmark.print_table(wanted, command.out, console)
+    console.print(f"records: {command.out / benchmark.RECORDS}", highlight=False, soft_wrap=True)
+    for failure in failures:
+        print(
+            f"ddopg: failed: {failure.job}: {failure.reason.strip().splitlines()[-1]}\n"
+            f"       see {benchmark.failure_file(command.out, failure.job)}; the same command tries it again",
+            file=sys.stderr,
+        )
+    return 1 if failures else 0
 
 
 def _recorder(command: Train, run: RunDirectory, env: gym.Env) -> Callable[[DDOPG, Info], None]:

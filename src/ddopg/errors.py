@@ -31,6 +31,13 @@ class ArtefactError(DDOPGError, ValueError):
     """A policy file that cannot be written, or cannot be read as one of ours."""
 
 
+class MissingPackageError(DDOPGError, ImportError):
+    """A package of an optional extra that is not installed; the message says how to get it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f'{what}, which is not installed; get it with pip install "ddopg[{extra}]"')
+
+
 class UnknownNameError(ConfigError):
     """A name that is not in its table; the message carries the nearest ones that are."""
 

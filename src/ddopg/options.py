@@ -69,3 +69,31 @@ class Play:
     """Another seed starts elsewhere."""
     env: str | None = None
     """Environment, if not the one the policy was learnt on."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Compare methods on tasks: every (task, method, seed) is a job, and a finished one is never run again.
+
+    Methods: ddopg, ddopg-paper, ddopg-released; reinforce-, ppo- and trpo-paper or -tuned, sac, sac-tuned; and, in
+    parameter space, cmaes, ars, random (linear policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
+    """
+
+    envs: tuple[str, ...] = ("cartpole",)
+    """Tasks: cartpole, mountaincar, swimmer, or any Gymnasium ids with Box spaces."""
+    methods: tuple[str, ...] = ("ddopg", "cmaes", "random")
+    """What is compared."""
+    seeds: tuple[int, ...] = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
+    """One run each; the paper's ten if not given."""
+    steps: int = 10_000
+    """Budget of every run, in environment steps."""
+    workers: int = 1
+    """Local processes, one job and one thread each."""
+    ray: str | None = None
+    """Address of a Ray cluster that runs the jobs instead, such as auto or HOST:PORT."""
+    out: Path = Path("runs/bench")
+    """Directory for the records. Stopped at any time, the same command goes on from what is there."""
+    eval_episodes: int = 100
+    """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
+    quiet: bool = False
+    """No progress display."""

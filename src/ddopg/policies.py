@@ -35,8 +35,23 @@ class Policy(NamedTuple):
         return self.unsquashed or self.act
 
 
+def tanh(x: Any) -> Any:
+    """Of NumPy and JAX arrays alike."""
+    return _namespace(x).tanh(x)
+
+
+def relu(x: Any) -> Any:
+    """max(x, 0), of NumPy and JAX arrays alike."""
+    return _namespace(x).maximum(x, 0)
+
+
 @cache
-def mlp(observation_size: int, action_size: int, hidden: tuple[int, ...] = (16, 16)) -> Policy:
+def mlp(
+    observation_size: int,
+    action_size: int,
+    hidden: tuple[int, ...] = (16, 16),
+    activation: Callable[[Any], Any] = tanh,
+) -> Policy:
     """Fully connected tanh network with a linear output; without hidden layers, a linear policy with bias."""
     layers = tuple(pairwise((observation_size, *hidden, action_size)))
     size = sum(rows * columns + columns for rows, columns in layers)
@@ -57,7 +72,7 @@ def mlp(observation_size: int, action_size: int, hidden: tuple[int, ...] = (16, 
         for i, (weights, bias) in enumerate(_layers_of(theta, layers)):
             x = x @ weights + bias
             if i < len(layers) - 1:
-                x = _namespace(x).tanh(x)
+                x = activation(x)
         return x
 
     return Policy(size, init, act, unit=(1.0,) * action_size)
@@ -71,21 +86,13 @@ def linear(observation_size: int, action_size: int) -> Policy:
 @cache
 def squashed(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:
     """tanh onto the action range: a = mid + half · tanh(policy)."""
-    for lower, upper in zip(low, high, strict=True):
-        require(
-            math.isfinite(lower) and math.isfinite(upper) and lower < upper,
-            f"squashing needs finite action bounds low < high, got [{lower}, {upper}]; wrap the environment in "
-            "gymnasium.wrappers.RescaleAction or ClipAction with bounds, or set policy.squash to False",
-            SpaceError,
-        )
-    low_, high_ = np.asarray(low, np.float32), np.asarray(high, np.float32)
-    mid, half = (low_ + high_) / 2, (high_ - low_) / 2
+    return _bounded(policy, low, high, tanh)
 
-    def act(theta: Any, observation: Any) -> Any:
-        x = policy.act(theta, observation)
-        return mid + half * _namespace(x).tanh(x)
 
-    return policy._replace(act=act, unit=tuple(map(float, half)), unsquashed=policy.act)
+@cache
+def clipped(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:
+    """[−1, 1] onto the action range, and not beyond: a = mid + half · clip(policy)."""
+    return _bounded(policy, low, high, lambda x: _namespace(x).clip(x, -1.0, 1.0))
 
 
 @cache
@@ -107,6 +114,25 @@ def make_policy(config: PolicyConfig, observation_size: int, low: np.ndarray, hi
     if not config.squash:
         return policy
     return squashed(policy, tuple(map(float, low)), tuple(map(float, high)))
+
+
+def _bounded(
+    policy: Policy, low: tuple[float, ...], high: tuple[float, ...], bound: Callable[[Any], Any]
+) -> Policy:
+    for lower, upper in zip(low, high, strict=True):
+        require(
+            math.isfinite(lower) and math.isfinite(upper) and lower < upper,
+            f"squashing needs finite action bounds low < high, got [{lower}, {upper}]; wrap the environment in "
+            "gymnasium.wrappers.RescaleAction or ClipAction with bounds, or set policy.squash to False",
+            SpaceError,
+        )
+    low_, high_ = np.asarray(low, np.float32), np.asarray(high, np.float32)
+    mid, half = (low_ + high_) / 2, (high_ - low_) / 2
+
+    def act(theta: Any, observation: Any) -> Any:
+        return mid + half * bound(policy.act(theta, observation))
+
+    return policy._replace(act=act, unit=tuple(map(float, half)), unsquashed=policy.act)
 
 
 def _layers_of(theta: Any, layers: tuple[tuple[int, int], ...]) -> list[tuple[Any, Any]]:

@@ -1,0 +1,167 @@
+"""REINFORCE with reward-to-go and a linear feature baseline, on the same policy classes and environments.
+
+The policy is Gaussian in *units*: u ~ N(μ_θ(o), σ²), and u is clipped or squashed onto the action range by what is
+then evaluated, so that the bounds are part of the environment and the density is that of u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from ddopg.baselines.base import Checkpoint, first_parameters, rollout_seeds, stream
+from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling_of
+from ddopg.baselines.settings import ReinforceSettings
+from ddopg.envs.gym_adapter import Problem, problem_of
+from ddopg.policies import Policy, clipped, mlp, squashed
+from ddopg.rollout import steps
+
+RIDGE = 1e-5  # of the baseline's least squares
+FURTHEST = 10.0  # observations are clipped to it in the baseline's features
+
+
+class Episode(NamedTuple):
+    """One rollout of the stochastic policy."""
+
+    seen: np.ndarray  # (T, O) raw observations
+    inputs: np.ndarray  # (T, O) as the policy saw them
+    units: np.ndarray  # (T, A) sampled, before clipping or squashing
+    rewards: np.ndarray  # (T,)
+
+
+class Parameters(NamedTuple):
+    """What the gradient moves."""
+
+    theta: Array  # (D,) of the mean
+    log_std: Array  # (A,)
+
+
+class Gaussian(NamedTuple):
+    """A policy class seen from three sides."""
+
+    mean: Policy  # in units
+    bounded: Policy  # the mean on the action range: what is evaluated
+    onto: Callable[[np.ndarray], np.ndarray]  # units onto the action range
+    width: int  # of the first layer
+
+
+class Batch(NamedTuple):
+    """Steps of several episodes, padded to a fixed number."""
+
+    inputs: Array | np.ndarray  # (S, O)
+    units: Array | np.ndarray  # (S, A)
+    advantages: Array | np.ndarray  # (S,)
+    real: Array | np.ndarray  # (S,) 1, or 0 for padding
+
+
+def reinforce(env: gym.Env, seed: int, settings: ReinforceSettings) -> Iterator[Checkpoint]:
+    """Collect whole episodes, take one gradient step, start afresh; the mean counts."""
+    problem = problem_of(env)
+    gaussian = make_gaussian(problem, settings)
+    log_std = jnp.full(problem.action_size, np.log(settings.std), jnp.float32)
+    parameters = Parameters(jnp.asarray(first_parameters(gaussian.mean, seed)), log_std)
+    memory, coefficients = optax.adam(settings.learning_rate).init(parameters), np.zeros(0)
+    seeds, seen, used = rollout_seeds(seed), Seen(problem.observation_size), 0
+    while True:
+        scaling = scaling_of(seen.observations, settings.scaling)
+        theta = for_raw_observations(np.asarray(parameters.theta), scaling, gaussian.width)
+        episodes: list[Episode] = []
+        before = used
+        while used - before < settings.batch:
+            yield Checkpoint(used, gaussian.bounded, theta)
+            episodes.append(play(env, gaussian, parameters, scaling, next(seeds), problem.horizon))
+            used += len(episodes[-1].rewards)
+        to_go = [reward_to_go(e.rewards, settings.discount) for e in episodes]
+        batch = stack(episodes, to_go, coefficients, settings.batch + problem.horizon)
+        coefficients = fit_baseline([features(e.seen) for e in episodes], to_go)
+        parameters, memory = _update(parameters, memory, batch, gaussian.mean, settings.learning_rate)
+        if settings.scaling != "none":
+            seen.add(np.concatenate([e.seen for e in episodes]))
+
+
+def objective(parameters: Parameters, batch: Batch, mean: Policy) -> Array:
+    """1/S Σ log N(u | μ_θ(o), σ²) · A: its gradient is REINFORCE's estimate, its value means nothing."""
+    error = (batch.units - mean.act(parameters.theta, batch.inputs)) / jnp.exp(parameters.log_std)
+    log_density = -jnp.sum(0.5 * error**2 + parameters.log_std, axis=-1)
+    return jnp.sum(batch.real * log_density * batch.advantages) / jnp.sum(batch.real)
+
+
+def reward_to_go(rewards: np.ndarray, discount: float) -> np.ndarray:
+    """Gₜ = rₜ + γ Gₜ₊₁, (T,)."""
+    result, ahead = np.empty(len(rewards)), 0.0
+    for t in range(len(rewards) - 1, -1, -1):
+        result[t] = ahead = rewards[t] + discount * ahead
+    return result
+
+
+def features(observations: np.ndarray) -> np.ndarray:
+    """(o, o², t, t², t³, 1) with t in hundreds of steps, as in Duan et al. (2016)."""
+    o = np.clip(observations, -FURTHEST, FURTHEST).astype(np.float64)
+    t = np.arange(len(o))[:, None] / 100.0
+    return np.hstack([o, o**2, t, t**2, t**3, np.ones_like(t)])
+
+
+def fit_baseline(inputs: list[np.ndarray], to_go: list[np.ndarray]) -> np.ndarray:
+    """Coefficients of the rewards-to-go on the features, by least squares with a small ridge."""
+    x, y = np.concatenate(inputs), np.concatenate(to_go)
+    return np.linalg.solve(x.T @ x + RIDGE * np.eye(x.shape[1]), x.T @ y)
+
+
+def stack(episodes: list[Episode], to_go: list[np.ndarray], coefficients: np.ndarray, size: int) -> Batch:
+    """Advantages over the baseline of the batch before (none for the first), standardised; padded to `size` steps."""
+    expected = [features(e.seen) @ coefficients if len(coefficients) else 0.0 for e in episodes]
+    raw = np.concatenate([g - b for g, b in zip(to_go, expected, strict=True)])
+    spread = raw.std()
+    advantages = (raw - raw.mean()) / (spread if spread > 0 else 1.0)
+    missing = size - len(raw)
+    assert missing >= 0, "a batch exceeds its size by less than one episode"
+    return Batch(
+        inputs=np.pad(np.concatenate([e.inputs for e in episodes]), ((0, missing), (0, 0))),
+        units=np.pad(np.concatenate([e.units for e in episodes]), ((0, missing), (0, 0))),
+        advantages=np.pad(advantages, (0, missing)).astype(np.float32),
+        real=np.pad(np.ones(len(raw), np.float32), (0, missing)),
+    )
+
+
+def make_gaussian(problem: Problem, settings: ReinforceSettings) -> Gaussian:
+    """The policy class that the settings ask for."""
+    mean = mlp(problem.observation_size, problem.action_size, settings.hidden)
+    bound = partial(squashed if settings.squash else clipped, low=problem.low, high=problem.high)
+    units = bound(Policy(0, mean.init, lambda theta, u: u, mean.unit))
+    width = settings.hidden[0] if settings.hidden else problem.action_size
+    return Gaussian(mean, bound(mean), lambda u: units.act(None, u), width)
+
+
+def play(
+    env: gym.Env, gaussian: Gaussian, parameters: Parameters, scaling: Scaling, seed: int, horizon: int
+) -> Episode:
+    """One episode of the stochastic policy; the same arguments give the same episode."""
+    theta, std = np.asarray(parameters.theta), np.exp(np.asarray(parameters.log_std))
+    noise = std * stream(seed, 0, "action noise").standard_normal((horizon, len(std)))
+    inputs: list[np.ndarray] = []
+    units: list[np.ndarray] = []
+
+    def act(observation: np.ndarray) -> np.ndarray:
+        inputs.append(scaling(observation))
+        units.append((gaussian.mean.act(theta, inputs[-1]) + noise[len(units)]).astype(np.float32))
+        return gaussian.onto(units[-1])
+
+    seen, _, rewards, _, _ = zip(*steps(env, act, seed, horizon), strict=True)
+    return Episode(np.stack(seen), np.stack(inputs), np.stack(units), np.asarray(rewards))
+
+
+@partial(jax.jit, static_argnames=("mean", "learning_rate"))
+def _update(
+    parameters: Parameters, memory: optax.OptState, batch: Batch, mean: Policy, learning_rate: float
+) -> tuple[Parameters, optax.OptState]:
+    uphill = jax.grad(objective)(parameters, batch, mean)
+    changes, memory = optax.adam(learning_rate).update(jax.tree.map(jnp.negative, uphill), memory)
+    return optax.apply_updates(parameters, changes), memory

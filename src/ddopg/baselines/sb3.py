@@ -1,0 +1,174 @@
+"""PPO and SAC of stable-baselines3, TRPO of sb3-contrib: the real libraries, which come with the extra `baselines`.
+
+They learn in pieces of one update. Their actor is copied into one of our policies after each, so that it is evaluated
+as all others are; running statistics of the observations are folded into its first layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg.baselines.base import Checkpoint
+from ddopg.baselines.scaling import Scaling, for_raw_observations, identity
+from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
+from ddopg.envs.gym_adapter import problem_of
+from ddopg.errors import MissingPackageError
+from ddopg.policies import Policy, clipped, mlp, relu, squashed
+
+PIECE = 100  # steps of SAC between two checkpoints
+
+
+class Student(NamedTuple):
+    """A model of the libraries and how to look at it."""
+
+    model: Any
+    policy: Policy  # what its actor computes, deterministically
+    layers: list[Any]  # the actor's linear layers, first to last
+    piece: int  # steps per call
+
+
+def ppo(env: gym.Env, seed: int, settings: PPOSettings) -> Iterator[Checkpoint]:
+    """One checkpoint per batch."""
+    libraries = _import()
+    model = libraries.sb3.PPO(
+        "MlpPolicy",
+        _training(env, settings.whiten, settings.discount, libraries, rescale=True),
+        n_steps=settings.batch,
+        clip_range=settings.clip,
+        batch_size=settings.minibatch,
+        n_epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        gamma=settings.discount,
+        gae_lambda=settings.trace,
+        ent_coef=settings.entropy,
+        policy_kwargs=_network(settings.hidden, settings.std),
+        seed=seed,
+        device="cpu",
+    )
+    return _learn(_on_policy(env, model, settings.hidden, settings.batch, libraries))
+
+
+def trpo(env: gym.Env, seed: int, settings: TRPOSettings) -> Iterator[Checkpoint]:
+    """One checkpoint per batch."""
+    libraries = _import()
+    model = libraries.contrib.TRPO(
+        "MlpPolicy",
+        _training(env, settings.whiten, settings.discount, libraries, rescale=True),
+        n_steps=settings.batch,
+        target_kl=settings.max_kl,
+        batch_size=settings.minibatch,
+        learning_rate=settings.learning_rate,
+        gamma=settings.discount,
+        gae_lambda=settings.trace,
+        policy_kwargs=_network(settings.hidden, settings.std),
+        seed=seed,
+        device="cpu",
+    )
+    return _learn(_on_policy(env, model, settings.hidden, settings.batch, libraries))
+
+
+def sac(env: gym.Env, seed: int, settings: SACSettings) -> Iterator[Checkpoint]:
+    """One checkpoint per hundred steps or update, whichever is longer."""
+    libraries = _import()
+    model = libraries.sb3.SAC(
+        "MlpPolicy",
+        _training(env, settings.whiten, settings.discount, libraries, rescale=False),
+        learning_rate=settings.learning_rate,
+        batch_size=settings.minibatch,
+        learning_starts=settings.learning_starts,
+        train_freq=settings.train_every,
+        gradient_steps=settings.train_every,
+        gamma=settings.discount,
+        tau=settings.tau,
+        use_sde=settings.state_dependent,
+        policy_kwargs={"net_arch": list(settings.hidden)},
+        seed=seed,
+        device="cpu",
+    )
+    problem = problem_of(env)
+    network = mlp(problem.observation_size, problem.action_size, settings.hidden, relu)
+    actor = model.policy.actor
+    layers = _linear([actor.latent_pi, actor.mu], libraries)
+    return _learn(Student(model, squashed(network, problem.low, problem.high), layers, PIECE))
+
+
+def parameters_of(student: Student) -> np.ndarray:
+    """The actor's parameters as our policy has them, for raw observations."""
+    parts = []
+    for layer in student.layers:
+        parts += [layer.weight.detach().numpy().T.ravel(), layer.bias.detach().numpy()]
+    width = student.layers[0].out_features
+    scaling = _statistics(student.model) or identity(student.layers[0].in_features)
+    return for_raw_observations(np.concatenate(parts), scaling, width)
+
+
+def _learn(student: Student) -> Iterator[Checkpoint]:
+    while True:
+        yield Checkpoint(int(student.model.num_timesteps), student.policy, parameters_of(student))
+        student.model.learn(student.piece, reset_num_timesteps=False)
+
+
+def _on_policy(
+    env: gym.Env, model: Any, hidden: tuple[int, ...], piece: int, libraries: Libraries
+) -> Student:
+    problem = problem_of(env)
+    network = mlp(problem.observation_size, problem.action_size, hidden)
+    layers = _linear([model.policy.mlp_extractor.policy_net, model.policy.action_net], libraries)
+    return Student(model, clipped(network, problem.low, problem.high), layers, piece)
+
+
+def _training(env: gym.Env, whiten: bool, discount: float, libraries: Libraries, rescale: bool) -> Any:
+    """The environment as the libraries want it: actions in [−1, 1], one copy, its statistics running."""
+    if rescale:
+        env = gym.wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
+    copies = libraries.vectors.DummyVecEnv([lambda: libraries.monitor.Monitor(env)])
+    if not whiten:
+        return copies
+    # Observations are not clipped: a folded first layer could not do the same.
+    return libraries.vectors.VecNormalize(copies, gamma=discount, clip_obs=np.inf)
+
+
+def _network(hidden: tuple[int, ...], std: float) -> dict[str, Any]:
+    return {"net_arch": list(hidden), "log_std_init": float(np.log(std))}
+
+
+def _linear(parts: list[Any], libraries: Libraries) -> list[Any]:
+    """All linear layers of some modules, in order."""
+    linear = libraries.torch.nn.Linear
+    return [module for part in parts for module in part.modules() if isinstance(module, linear)]
+
+
+def _statistics(model: Any) -> Scaling | None:
+    normaliser = model.get_vec_normalize_env()
+    if normaliser is None:
+        return None
+    return Scaling(normaliser.obs_rms.mean, np.sqrt(normaliser.obs_rms.var + normaliser.epsilon))
+
+
+class Libraries(NamedTuple):
+    """What the extra brings."""
+
+    torch: Any
+    sb3: Any
+    contrib: Any
+    vectors: Any
+    monitor: Any
+
+
+def _import() -> Libraries:
+    """Imported on first use, with one thread: jobs run side by side, and small networks are faster so."""
+    try:
+        import sb3_contrib
+        import stable_baselines3
+        import torch
+        from stable_baselines3.common import monitor, vec_env
+    except ImportError as error:
+        raise MissingPackageError(
+            "PPO, TRPO and SAC need stable-baselines3 and sb3-contrib", "baselines"
+        ) from error
+    torch.set_num_threads(1)
+    return Libraries(torch, stable_baselines3, sb3_contrib, vec_env, monitor)

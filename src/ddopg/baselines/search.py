@@ -1,0 +1,145 @@
+"""Search in parameter space on whole returns: CMA-ES, ARS and random search, on the same policies and rollouts.
+
+The parameters searched are *scaled*: they act on observations measured by what was seen of them (`scaling.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg import explore
+from ddopg.baselines.base import Checkpoint, first_parameters, rollout_seeds, stream
+from ddopg.baselines.scaling import Seen, for_raw_observations, identity, scaling_of
+from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
+from ddopg.config import PolicyConfig
+from ddopg.envs.gym_adapter import problem_of
+from ddopg.errors import MissingPackageError
+from ddopg.policies import make_policy
+from ddopg.rollout import rollout
+
+Settings = ARSSettings | CMAESSettings | RandomSettings
+
+
+def random_search(env: gym.Env, seed: int, settings: RandomSettings) -> Iterator[Checkpoint]:
+    """Independent policies around the class' own start; the best one so far counts."""
+    trial = Trial(env, seed, settings)
+    best, highest, count = trial.raw(trial.start), -np.inf, 0
+    for _ in trial.probe():
+        yield trial.checkpoint(best)
+    while True:
+        scatter = stream(seed, count, "random search").standard_normal(len(trial.start))
+        theta = trial.raw(trial.start + settings.spread * scatter)
+        returns = []
+        for _ in range(settings.repeats):
+            yield trial.checkpoint(best)
+            returns.append(trial.play(theta))
+        if np.mean(returns) > highest:
+            best, highest = theta, float(np.mean(returns))
+        trial.rescale()
+        count += 1
+
+
+def cma_es(env: gym.Env, seed: int, settings: CMAESSettings) -> Iterator[Checkpoint]:
+    """The mean of the search distribution counts; it moves once per generation."""
+    cma = _import_cma()
+    trial = Trial(env, seed, settings)
+    for _ in trial.probe():
+        yield trial.checkpoint(trial.raw(trial.start))
+    rng = stream(seed, 0, "cma-es")
+    options = {"verbose": -9, "seed": np.nan, "randn": lambda *shape: rng.standard_normal(shape)}
+    if settings.population:
+        options["popsize"] = settings.population
+    search = cma.CMAEvolutionStrategy(trial.start.astype(np.float64), settings.step, options)
+    while True:
+        costs, asked = [], search.ask()
+        for scaled in asked:
+            yield trial.checkpoint(trial.raw(search.mean))
+            costs.append(-trial.play(trial.raw(scaled)))
+        search.tell(asked, costs)
+        trial.rescale()
+
+
+def ars(env: gym.Env, seed: int, settings: ARSSettings) -> Iterator[Checkpoint]:
+    """M ← M + α/(b σ_R) Σ (R₊ − R₋) δ over the b directions whose better side is best; M counts."""
+    trial = Trial(env, seed, settings)
+    centre = trial.start.astype(np.float64)
+    for _ in trial.probe():
+        yield trial.checkpoint(trial.raw(centre))
+    count = 0
+    while True:
+        directions = stream(seed, count, "ars").standard_normal((settings.directions, len(centre)))
+        returns = np.empty((settings.directions, 2))
+        for k, side in np.ndindex(returns.shape):
+            yield trial.checkpoint(trial.raw(centre))
+            sign = 1 - 2 * side
+            returns[k, side] = trial.play(trial.raw(centre + sign * settings.noise * directions[k]))
+        centre = centre + ars_step(directions, returns, settings.top, settings.step)
+        trial.rescale()
+        count += 1
+
+
+def ars_step(directions: np.ndarray, returns: np.ndarray, top: int, step: float) -> np.ndarray:
+    """α/(b σ_R) Σ (R₊ − R₋) δ, (D,): directions (N, D), returns (N, 2); 0 where all returns are the same."""
+    chosen = np.argsort(-returns.max(axis=1), kind="stable")[:top]
+    spread = returns[chosen].std()
+    if spread == 0:
+        return np.zeros(directions.shape[1])
+    return step / (top * spread) * (returns[chosen, 0] - returns[chosen, 1]) @ directions[chosen]
+
+
+class Trial:
+    """One run's environment, policy class and scale; counts every step."""
+
+    def __init__(self, env: gym.Env, seed: int, settings: Settings) -> None:
+        problem = problem_of(env)
+        self.env, self.seed, self.settings, self.horizon = env, seed, settings, problem.horizon
+        shape = PolicyConfig(hidden=settings.hidden, squash=True)
+        self.policy = make_policy(
+            shape, problem.observation_size, np.asarray(problem.low), np.asarray(problem.high)
+        )
+        self.width = settings.hidden[0] if settings.hidden else problem.action_size
+        # A linear map may start from nothing; a network of zeros would be a saddle point.
+        zero = np.zeros(self.policy.size, np.float32)
+        self.start = first_parameters(self.policy, seed) if settings.hidden else zero
+        self.steps, self.scaling = 0, identity(problem.observation_size)
+        self._seeds, self._seen = rollout_seeds(seed), Seen(problem.observation_size)
+
+    def play(self, theta: np.ndarray) -> float:
+        """The return of one fresh episode."""
+        trajectory = rollout(self.env, self.policy, theta, next(self._seeds), self.horizon)
+        self.steps += trajectory.length
+        if self.settings.scaling != "none":
+            self._seen.add(trajectory.observations[trajectory.alive])
+        return float(trajectory.rewards.sum())
+
+    def probe(self) -> Iterator[None]:
+        """Constant policies show the scales before any gain multiplies them; pauses before each."""
+        for count in range(self.settings.probes):
+            yield
+            rng = stream(self.seed, count, "probe")
+            self.play(explore.constant(rng, self.policy.size, len(self.policy.unit)))
+        self.rescale()
+
+    def rescale(self) -> None:
+        """Take the scale from everything seen."""
+        self.scaling = scaling_of(self._seen.observations, self.settings.scaling)
+
+    def raw(self, scaled: np.ndarray) -> np.ndarray:
+        """Scaled parameters as they act on raw observations."""
+        return for_raw_observations(np.asarray(scaled), self.scaling, self.width)
+
+    def checkpoint(self, theta: np.ndarray) -> Checkpoint:
+        """What is known now."""
+        return Checkpoint(self.steps, self.policy, theta)
+
+
+def _import_cma() -> Any:
+    try:
+        import cma
+    except ImportError as error:
+        raise MissingPackageError("CMA-ES needs the package cma", "baselines") from error
+    return cma

@@ -1,0 +1,210 @@
+"""What each method can be told: frozen values with their provenance. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ddopg.errors import require, require_positive
+
+ScalingName = Literal["none", "quantile", "whiten"]
+
+
+@dataclass(frozen=True)
+class ReinforceSettings:
+    """REINFORCE (Williams 1992) with reward-to-go and a linear feature baseline. Defaults: the paper's table."""
+
+    batch: int = 5000
+    """Environment steps per gradient step, in whole episodes (paper, Table 1: 5000)."""
+    learning_rate: float = 0.03
+    """Step size of Adam (paper, Table 1: 0.03; Adam is what garage's REINFORCE uses)."""
+    hidden: tuple[int, ...] = (16, 16)
+    """Of the mean (the released DD-OPG's network; the paper does not say which network the rivals had)."""
+    squash: bool = False
+    """tanh onto the action range. Off: the output is clipped to it, as garage's `normalize` does."""
+    discount: float = 0.99
+    """Of the reward-to-go (customary in garage; the paper is silent)."""
+    std: float = 1.0
+    """Standard deviation of the actions at the start, in units of half the action range (garage: 1); learnt."""
+    scaling: ScalingName = "none"
+    """What the policy sees: raw observations, or scaled by what was seen before. See `scaling.py`."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "batch", "learning_rate", "std")
+        _check_share(self, "discount")
+
+
+@dataclass(frozen=True)
+class PPOSettings:
+    """PPO of stable-baselines3. Defaults: the paper's table, else the library's."""
+
+    batch: int = 2000
+    """Environment steps per update (paper, Table 1: 2000)."""
+    clip: float = 0.2
+    """Clip range of the likelihood ratio (paper, Table 1, "step size": 0.2)."""
+    minibatch: int = 50
+    """Steps per gradient step (the library's 64 does not divide 2000)."""
+    epochs: int = 10
+    """Passes over a batch (the library's)."""
+    learning_rate: float = 3e-4
+    """Of Adam (the library's)."""
+    hidden: tuple[int, ...] = (16, 16)
+    """Of policy and value network (the released DD-OPG's; the library's is (64, 64))."""
+    discount: float = 0.99
+    """γ (the library's, and customary in garage)."""
+    trace: float = 0.95
+    """λ of the generalised advantage (the library's)."""
+    entropy: float = 0.0
+    """Weight of the entropy bonus (the library's)."""
+    std: float = 1.0
+    """Standard deviation at the start, in units of half the action range (the library's, and garage's)."""
+    whiten: bool = False
+    """Observations by running mean and standard deviation, rewards by that of the discounted return."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "batch", "clip", "minibatch", "epochs", "learning_rate", "std")
+        _check_share(self, "discount", "trace")
+
+
+@dataclass(frozen=True)
+class TRPOSettings:
+    """TRPO of sb3-contrib. Defaults: the paper's table, else the library's."""
+
+    batch: int = 5000
+    """Environment steps per update (paper, Table 1: 5000)."""
+    max_kl: float = 0.1
+    """Largest mean KL divergence of an update (paper, Table 1, "step size": 0.1)."""
+    minibatch: int = 125
+    """Steps per gradient step of the value network (the library's 128 does not divide 5000)."""
+    learning_rate: float = 1e-3
+    """Of the value network (the library's)."""
+    hidden: tuple[int, ...] = (16, 16)
+    """Of policy and value network (the released DD-OPG's; the library's is (64, 64))."""
+    discount: float = 0.99
+    """γ (the library's, and customary in garage)."""
+    trace: float = 0.95
+    """λ of the generalised advantage (the library's)."""
+    std: float = 1.0
+    """Standard deviation at the start, in units of half the action range (the library's, and garage's)."""
+    whiten: bool = False
+    """Observations by running mean and standard deviation, rewards by that of the discounted return."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "batch", "max_kl", "minibatch", "learning_rate", "std")
+        _check_share(self, "discount", "trace")
+
+
+@dataclass(frozen=True)
+class SACSettings:
+    """SAC of stable-baselines3. Defaults: the library's (the paper has no SAC)."""
+
+    learning_rate: float = 3e-4
+    """Of Adam."""
+    hidden: tuple[int, ...] = (256, 256)
+    """ReLU units of actor and critics."""
+    minibatch: int = 256
+    """Transitions per gradient step."""
+    learning_starts: int = 100
+    """Steps of uniformly random actions before the first gradient step; they are counted."""
+    train_every: int = 1
+    """Environment steps between updates; each update makes as many gradient steps."""
+    discount: float = 0.99
+    """γ."""
+    tau: float = 0.005
+    """Share by which the target networks follow."""
+    state_dependent: bool = False
+    """Exploration by a smooth, state-dependent noise (gSDE) instead of fresh noise every step."""
+    whiten: bool = False
+    """Observations by running mean and standard deviation, rewards by that of the discounted return."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "learning_rate", "minibatch", "train_every", "tau")
+        _check_share(self, "discount")
+
+
+@dataclass(frozen=True)
+class CMAESSettings:
+    """CMA-ES (Hansen) of the package `cma` on whole returns; what counts is the mean of its distribution."""
+
+    step: float = 1.0
+    """σ₀, standard deviation of the first generation, in scaled parameters."""
+    population: int = 0
+    """Rollouts per generation; 0 takes the package's 4 + ⌊3 ln D⌋."""
+    hidden: tuple[int, ...] = ()
+    """Empty: the squashed linear policy of DD-OPG's default."""
+    scaling: ScalingName = "quantile"
+    """See `scaling.py`."""
+    probes: int = 4
+    """Constant policies rolled out first to see the scales, as DD-OPG's default does; they are counted."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "step")
+        require(
+            self.population == 0 or self.population >= 2,
+            f"population must be 0 (the package's own) or at least 2, got {self.population}",
+        )
+        _check_count(self, "probes")
+
+
+@dataclass(frozen=True)
+class ARSSettings:
+    """Augmented random search (Mania, Guy and Recht 2018): V1 with scaling `none`, V2 with `whiten`."""
+
+    directions: int = 8
+    """N, directions per update; each costs two rollouts, there and back."""
+    top: int = 4
+    """b, how many of the best directions enter the update."""
+    step: float = 0.5
+    """α, in scaled parameters."""
+    noise: float = 0.5
+    """ν, standard deviation of the directions."""
+    hidden: tuple[int, ...] = ()
+    """Empty: the squashed linear policy of DD-OPG's default."""
+    scaling: ScalingName = "whiten"
+    """See `scaling.py`."""
+    probes: int = 4
+    """Constant policies rolled out first to see the scales, as DD-OPG's default does; they are counted."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "directions", "step", "noise")
+        require(
+            1 <= self.top <= self.directions,
+            f"top must lie between 1 and directions = {self.directions}, got {self.top}",
+        )
+        _check_count(self, "probes")
+
+
+@dataclass(frozen=True)
+class RandomSettings:
+    """Random search: independent policies, the best mean return of `repeats` rollouts is kept."""
+
+    spread: float = 1.5
+    """Standard deviation of each scaled parameter."""
+    repeats: int = 1
+    """Rollouts per policy."""
+    hidden: tuple[int, ...] = ()
+    """Empty: the squashed linear policy of DD-OPG's default."""
+    scaling: ScalingName = "quantile"
+    """See `scaling.py`."""
+    probes: int = 4
+    """Constant policies rolled out first to see the scales, as DD-OPG's default does; they are counted."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "spread", "repeats")
+        _check_count(self, "probes")
+
+
+def _check_positive(settings: Any, *names: str) -> None:
+    for name in names:
+        require_positive(name, getattr(settings, name))
+
+
+def _check_share(settings: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        require(0 < value <= 1, f"{name} must lie in (0, 1], got {value}")
+
+
+def _check_count(settings: Any, name: str) -> None:
+    value = getattr(settings, name)
+    require(value >= 0, f"{name} must be at least 0, got {value}")

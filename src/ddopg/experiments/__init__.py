@@ -1,0 +1,1 @@
+"""Experiments: jobs and their records, statistics over them, and the runner that makes the one from the other."""

@@ -1,0 +1,127 @@
+"""Statistics over runs: pure functions of numbers, randomness as an argument.
+
+Learning curves are reported by mean ± standard deviation, as in the paper, and by what ten runs can bear: median,
+interquartile mean and bootstrap intervals (Agarwal et al. 2021), and the worst seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+DRAWS = 2000
+LEVEL = 0.95
+
+SOLVED = {"cartpole": 950.0, "mountaincar": -65.0, "swimmer": 450.0}
+"""Task → mean return that we call solved (`docs/tasks.md`)."""
+REFERENCES = {"cartpole": (87.0, 1000.0), "mountaincar": (-417.0, -57.0), "swimmer": (-3.0, 535.0)}
+"""Task → returns of doing nothing and of the best policy known: 0 and 1 of a normalised score."""
+
+Curve = Sequence[Sequence[float]]  # (step, mean return) at every mark
+Statistic = Callable[[np.ndarray], np.ndarray]  # (…, n) → (…)
+
+
+class Summary(NamedTuple):
+    """What is said about the runs of one method on one task."""
+
+    runs: int
+    mean: float  # of the last values
+    sd: float  # sample standard deviation; NaN for a single run
+    median: float
+    iqm: float
+    interval: tuple[float, float]  # of the IQM
+    worst: float
+    area: float  # mean over runs and marks
+    solved: int | None  # how many runs, None where nothing is called solved
+    steps: float  # median over all runs of the steps to solved, ∞ for a run that never is
+    stays: float  # share of later marks that are still solved, over all runs; NaN if there are none
+
+
+def summarise(curves: Sequence[Curve], threshold: float | None, rng: np.random.Generator) -> Summary:
+    """Of some learning curves on one grid."""
+    table = np.asarray(curves, np.float64)  # (runs, marks, 2)
+    last = table[:, -1, 1]
+    first = [steps_to_solved(curve, threshold) for curve in curves]
+    return Summary(
+        runs=len(last),
+        mean=float(last.mean()),
+        sd=standard_deviation(last),
+        median=float(np.median(last)),
+        iqm=float(iqm(last)),
+        interval=stratified_bootstrap([last], iqm, rng),
+        worst=float(last.min()),
+        area=float(table[:, :, 1].mean()),
+        solved=None if threshold is None else sum(map(math.isfinite, first)),
+        steps=median_with_infinity(first),
+        stays=stays_solved(curves, threshold),
+    )
+
+
+def standard_deviation(values: np.ndarray) -> float:
+    """√(Σ(x − x̄)²/(n − 1)); NaN for a single value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+
+def iqm(values: np.ndarray) -> np.ndarray:
+    """Interquartile mean over the last axis: the mean of what is left when ⌊n/4⌋ values are cut from each end."""
+    ordered = np.sort(values, axis=-1)
+    n = ordered.shape[-1]
+    cut = n // 4
+    return ordered[..., cut : n - cut].mean(axis=-1)
+
+
+def stratified_bootstrap(
+    strata: Sequence[np.ndarray],
+    statistic: Statistic,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+) -> tuple[float, float]:
+    """Percentile interval of a statistic of all runs together, where runs are redrawn within each stratum (task)."""
+    redrawn = [values[rng.integers(len(values), size=(draws, len(values)))] for values in strata]
+    found = statistic(np.concatenate(redrawn, axis=-1))
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def steps_to_solved(curve: Curve, threshold: float | None) -> float:
+    """The first mark at which the value reaches the threshold; ∞ if none does."""
+    if threshold is None:
+        return math.inf
+    return next((float(step) for step, value in curve if value >= threshold), math.inf)
+
+
+def stays_solved(curves: Sequence[Curve], threshold: float | None) -> float:
+    """Share of the marks after each run's first solved one that are solved too; NaN if there are none."""
+    later = [
+        value >= threshold
+        for curve in curves
+        for first in [steps_to_solved(curve, threshold)]
+        for step, value in curve
+        if threshold is not None and step > first
+    ]
+    return float(np.mean(later)) if later else math.nan
+
+
+def median_with_infinity(values: Sequence[float]) -> float:
+    """The median, where ∞ is a value: of an even number, ∞ if either middle one is."""
+    ordered, n = sorted(values), len(values)
+    low, high = ordered[(n - 1) // 2], ordered[n // 2]
+    return high if math.isinf(high) else (low + high) / 2
+
+
+def normalised(values: np.ndarray, env: str) -> np.ndarray:
+    """Scores of a known task: 0 is doing nothing, 1 the best policy known."""
+    nothing, best = REFERENCES[env]
+    return (values - nothing) / (best - nothing)
+
+
+def overall(
+    last_by_task: dict[str, np.ndarray], rng: np.random.Generator
+) -> tuple[float, tuple[float, float]]:
+    """IQM of the normalised scores of all tasks together, and its stratified bootstrap interval."""
+    strata = [normalised(np.asarray(values, np.float64), env) for env, values in sorted(last_by_task.items())]
+    return float(iqm(np.concatenate(strata))), stratified_bootstrap(strata, iqm, rng)
