@@ -81,7 +81,8 @@ def broken():
 
 class TestHelp:
     @pytest.mark.parametrize(
-        "arguments", [["--help"], ["train", "--help"], ["evaluate", "--help"], ["play", "--help"]]
+        "arguments",
+        [["--help"], ["train", "--help"], ["evaluate", "--help"], ["play", "--help"], ["bench", "--help"]],
     )
     def test_help_answers_without_importing_jax_and_at_once(self, arguments):
         code = f"""
@@ -90,7 +91,7 @@ from ddopg.cli import main
 try:
     main({arguments!r})
 finally:
-    heavy = {{"jax", "optax", "mujoco", "Box2D", "matplotlib"}} & set(sys.modules)
+    heavy = {{"jax", "optax", "mujoco", "Box2D", "matplotlib", "torch", "ray"}} & set(sys.modules)
     assert not heavy, heavy
 """
         best = float("inf")

@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 
 import ddopg.rollout as rollouts
-from ddopg import plots, video
+from ddopg import baselines, plots, video
 from ddopg._version import __version__
 from ddopg.agent import DDOPG, check_budget
 from ddopg.algorithm import Info
@@ -89,12 +89,8 @@ def bench(command: Bench) -> int:
     wanted = jobs.plan(
         command.envs, command.methods, command.seeds, command.steps, episodes=command.eval_episodes
     )
-    execute = (
-        partial(workers.run_on_ray, address=command.ray)
-        if command.ray
-        else partial(workers.run_locally, workers=command.workers)
-    )
-    failures = benchmark.complete(wanted, command.out, execute, command.quiet)
+    jobs.check(wanted)
+    failures = benchmark.complete(wanted, command.out, _executor(command), command.quiet)
     console = Console()
     benchmark.print_table(wanted, command.out, console)
     console.print(f"records: {command.out / benchmark.RECORDS}", highlight=False, soft_wrap=True)
@@ -105,6 +101,14 @@ def bench(command: Bench) -> int:
             file=sys.stderr,
         )
     return 1 if failures else 0
+
+
+def _executor(command: Bench) -> benchmark.Execute:
+    if command.ray:
+        return partial(workers.run_on_ray, address=command.ray)
+    for name in command.methods:
+        baselines.check_packages(baselines.method(name).kind)
+    return partial(workers.run_locally, workers=command.workers)
 
 
 def _recorder(command: Train, run: RunDirectory, env: gym.Env) -> Callable[[DDOPG, Info], None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ddopg.baselines import tuned
@@ -21,7 +22,7 @@ from ddopg.baselines.settings import (
     TRPOSettings,
 )
 from ddopg.config import Config, from_dict, preset
-from ddopg.errors import unknown
+from ddopg.errors import MissingPackageError, unknown
 
 
 class Kind(NamedTuple):
@@ -29,6 +30,7 @@ class Kind(NamedTuple):
 
     home: str  # module:function
     settings: type
+    packages: tuple[str, ...] = ()  # of the extra `baselines`
 
 
 class Method(NamedTuple):
@@ -43,13 +45,15 @@ class Method(NamedTuple):
         return self.by_task.get(env, self.settings)
 
 
+_SB3 = ("stable_baselines3", "sb3_contrib", "torch")
+
 KINDS = {
     "ddopg": Kind("own:ddopg", Config),
     "reinforce": Kind("reinforce:reinforce", ReinforceSettings),
-    "ppo": Kind("sb3:ppo", PPOSettings),
-    "trpo": Kind("sb3:trpo", TRPOSettings),
-    "sac": Kind("sb3:sac", SACSettings),
-    "cmaes": Kind("search:cma_es", CMAESSettings),
+    "ppo": Kind("sb3:ppo", PPOSettings, _SB3),
+    "trpo": Kind("sb3:trpo", TRPOSettings, _SB3),
+    "sac": Kind("sb3:sac", SACSettings, _SB3),
+    "cmaes": Kind("search:cma_es", CMAESSettings, ("cma",)),
     "ars": Kind("search:ars", ARSSettings),
     "random": Kind("search:random_search", RandomSettings),
 }
@@ -88,6 +92,13 @@ def learner(kind: str) -> Callable[..., Any]:
     """The generator function of a kind, imported now."""
     module, _, name = _kind(kind).home.partition(":")
     return getattr(import_module(f"ddopg.baselines.{module}"), name)
+
+
+def check_packages(kind: str) -> None:
+    """Raise a `MissingPackageError` unless all that the kind needs is installed."""
+    for package in _kind(kind).packages:
+        if find_spec(package) is None:
+            raise MissingPackageError(f"{kind} needs {package}", "baselines")
 
 
 def settings_from(kind: str, values: dict[str, Any]) -> Any:

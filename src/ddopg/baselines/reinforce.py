@@ -89,9 +89,13 @@ def reinforce(env: gym.Env, seed: int, settings: ReinforceSettings) -> Iterator[
 
 def objective(parameters: Parameters, batch: Batch, mean: Policy) -> Array:
     """1/S Σ log N(u | μ_θ(o), σ²) · A: its gradient is REINFORCE's estimate, its value means nothing."""
-    error = (batch.units - mean.act(parameters.theta, batch.inputs)) / jnp.exp(parameters.log_std)
-    log_density = -jnp.sum(0.5 * error**2 + parameters.log_std, axis=-1)
-    return jnp.sum(batch.real * log_density * batch.advantages) / jnp.sum(batch.real)
+
+    def log_density(o: Array | np.ndarray, u: Array | np.ndarray) -> Array:
+        error = (u - mean.act(parameters.theta, o)) / jnp.exp(parameters.log_std)
+        return -jnp.sum(0.5 * error**2 + parameters.log_std)
+
+    each = jax.vmap(log_density)(batch.inputs, batch.units)
+    return jnp.sum(batch.real * each * batch.advantages) / jnp.sum(batch.real)
 
 
 def reward_to_go(rewards: np.ndarray, discount: float) -> np.ndarray:

@@ -28,8 +28,12 @@ def random_search(env: gym.Env, seed: int, settings: RandomSettings) -> Iterator
     """Independent policies around the class' own start; the best one so far counts."""
     trial = Trial(env, seed, settings)
     best, highest, count = trial.raw(trial.start), -np.inf, 0
-    for _ in trial.probe():
+    for theta in trial.probes():
         yield trial.checkpoint(best)
+        value = trial.play(theta)
+        if value > highest:
+            best, highest = theta, value
+    trial.rescale()
     while True:
         scatter = stream(seed, count, "random search").standard_normal(len(trial.start))
         theta = trial.raw(trial.start + settings.spread * scatter)
@@ -47,8 +51,10 @@ def cma_es(env: gym.Env, seed: int, settings: CMAESSettings) -> Iterator[Checkpo
     """The mean of the search distribution counts; it moves once per generation."""
     cma = _import_cma()
     trial = Trial(env, seed, settings)
-    for _ in trial.probe():
+    for theta in trial.probes():
         yield trial.checkpoint(trial.raw(trial.start))
+        trial.play(theta)
+    trial.rescale()
     rng = stream(seed, 0, "cma-es")
     options = {"verbose": -9, "seed": np.nan, "randn": lambda *shape: rng.standard_normal(shape)}
     if settings.population:
@@ -67,8 +73,10 @@ def ars(env: gym.Env, seed: int, settings: ARSSettings) -> Iterator[Checkpoint]:
     """M ← M + α/(b σ_R) Σ (R₊ − R₋) δ over the b directions whose better side is best; M counts."""
     trial = Trial(env, seed, settings)
     centre = trial.start.astype(np.float64)
-    for _ in trial.probe():
+    for theta in trial.probes():
         yield trial.checkpoint(trial.raw(centre))
+        trial.play(theta)
+    trial.rescale()
     count = 0
     while True:
         directions = stream(seed, count, "ars").standard_normal((settings.directions, len(centre)))
@@ -116,13 +124,13 @@ class Trial:
             self._seen.add(trajectory.observations[trajectory.alive])
         return float(trajectory.rewards.sum())
 
-    def probe(self) -> Iterator[None]:
-        """Constant policies show the scales before any gain multiplies them; pauses before each."""
-        for count in range(self.settings.probes):
-            yield
-            rng = stream(self.seed, count, "probe")
-            self.play(explore.constant(rng, self.policy.size, len(self.policy.unit)))
-        self.rescale()
+    def probes(self) -> list[np.ndarray]:
+        """Constant policies: they show the scales before any gain multiplies them."""
+        size, outputs = self.policy.size, len(self.policy.unit)
+        return [
+            explore.constant(stream(self.seed, count, "probe"), size, outputs)
+            for count in range(self.settings.probes)
+        ]
 
     def rescale(self) -> None:
         """Take the scale from everything seen."""

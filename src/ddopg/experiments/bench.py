@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -23,6 +24,7 @@ from ddopg.experiments.workers import Done, Event, Failed, Progressed
 
 RECORDS = "records.jsonl"
 BOOTSTRAP_SEED = 0  # the table is the same whenever it is printed
+NARROWEST = 100  # columns of a terminal in which the table is not cut
 
 Execute = Callable[[Sequence[Job]], Iterator[Event]]
 Show = Callable[[Event], None]
@@ -83,8 +85,8 @@ def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    used = dict.fromkeys(missing_keys := [job.key for job in missing], 0.0)
-    ended = total - len(missing_keys)
+    used = dict.fromkeys((job.key for job in missing), 0.0)
+    ended = total - len(missing)
     with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
         # Time goes with environment steps, roughly: a job counts by its budget.
         task = bar.add_task(
@@ -105,48 +107,53 @@ def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
 
 
 def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
-    """Statistics of the jobs' records, a row per task and method; below, all known tasks together."""
+    """Statistics of the jobs' records: a table per task, and below all known tasks together."""
+    console.width = max(console.width, NARROWEST)
     found = finished(out)
-    groups: dict[tuple[str, str], list[Record]] = {}
+    groups: dict[str, dict[str, list[Record]]] = {}
     for job in jobs:
         if job.key in found:
-            groups.setdefault((job.env, job.method), []).append(found[job.key])
-    table = Table(title="mean return of the policy at the end of the budget, on fresh episodes")
-    for name in ("task", "steps", "method", "runs", "mean ± sd", "median", "IQM [95 %]", "worst"):
-        table.add_column(name, justify="left" if name in ("task", "method") else "right")
-    for name in ("solved", "median steps", "stays"):
-        table.add_column(name, justify="right")
-    for (env, method), rows in sorted(groups.items()):
-        rng = np.random.default_rng(BOOTSTRAP_SEED)
-        summary = summarise([row["curve"] for row in rows], SOLVED.get(env), rng)
-        table.add_row(env, f"{rows[0]['budget']:,}", method, *_cells(summary))
-    console.print(table)
+            groups.setdefault(job.env, {}).setdefault(job.method, []).append(found[job.key])
+    for env, methods in groups.items():
+        console.print(_table(env, methods))
     _print_overall(groups, console)
 
 
+def _table(env: str, methods: dict[str, list[Record]]) -> Table:
+    budget = next(iter(methods.values()))[0]["budget"]
+    title = f"{env} after {budget:,} steps: mean return on fresh episodes"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for name in ("runs", "mean ± sd", "median", "IQM [95 %]", "worst", "solved", "steps", "stays"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for method, rows in methods.items():
+        rng = np.random.default_rng(BOOTSTRAP_SEED)
+        table.add_row(method, *_cells(summarise([row["curve"] for row in rows], SOLVED.get(env), rng)))
+    return table
+
+
 def _cells(s: Summary) -> list[str]:
-    solved = "–" if s.solved is None else f"{s.solved}/{s.runs}"
+    low, high = s.interval
     return [
         str(s.runs),
         f"{s.mean:.1f} ± {s.sd:.1f}",
         f"{s.median:.1f}",
-        f"{s.iqm:.1f} [{s.interval[0]:.1f}, {s.interval[1]:.1f}]",
+        f"{s.iqm:.1f} [{low:.1f}, {high:.1f}]",
         f"{s.worst:.1f}",
-        solved,
+        "–" if s.solved is None else str(s.solved),
         f"{s.steps:,.0f}" if np.isfinite(s.steps) else "–",
         f"{s.stays:.2f}" if np.isfinite(s.stays) else "–",
     ]
 
 
-def _print_overall(groups: dict[tuple[str, str], list[Record]], console: Console) -> None:
-    tasks = sorted({env for env, _ in groups if env in REFERENCES})
-    if len(tasks) < 2:
+def _print_overall(groups: dict[str, dict[str, list[Record]]], console: Console) -> None:
+    tasks = sorted(env for env in groups if env in REFERENCES)
+    common = [m for m in next(iter(groups.values()), {}) if all(m in groups[task] for task in tasks)]
+    if len(tasks) < 2 or not common:
         return
-    console.print(
-        f"\nAll of {', '.join(tasks)} together: IQM of normalised scores (0 does nothing, 1 is the best known)"
-    )
-    for method in sorted({method for _, method in groups}):
-        if all((task, method) in groups for task in tasks):
-            last = {t: np.array([row["curve"][-1][1] for row in groups[t, method]]) for t in tasks}
-            value, (low, high) = overall(last, np.random.default_rng(BOOTSTRAP_SEED))
-            console.print(f"  {method:<18} {value:6.3f}  [{low:.3f}, {high:.3f}]", highlight=False)
+    names = f"{', '.join(tasks[:-1])} and {tasks[-1]}"
+    console.print(f"{names} together: IQM of scores, 0 is doing nothing, 1 the best known [95 %]")
+    for method in common:
+        last = {task: np.array([row["curve"][-1][1] for row in groups[task][method]]) for task in tasks}
+        value, (low, high) = overall(last, np.random.default_rng(BOOTSTRAP_SEED))
+        console.print(f"  {method:<16} {value:6.3f}  [{low:.3f}, {high:.3f}]", markup=False, highlight=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +19,7 @@ import numpy as np
 from ddopg import baselines
 from ddopg._version import __version__
 from ddopg.config import to_dict
+from ddopg.errors import RolloutError, require
 from ddopg.experiments.records import Record
 
 if TYPE_CHECKING:
@@ -56,6 +58,23 @@ def plan(
     """All combinations, seeds outermost: a benchmark stopped early has some seeds of everything."""
     envs = list(envs)
     return [make_job(env, name, seed, budget, episodes) for seed in seeds for env in envs for name in methods]
+
+
+def check(jobs: Sequence[Job]) -> None:
+    """Refuse what could not work before anything runs: budgets, seeds, tasks, packages."""
+    from ddopg.envs.gym_adapter import make, problem_of
+
+    require(len(jobs) > 0, "a benchmark needs at least one task, one method and one seed; got none of one")
+    require(
+        len({job.key for job in jobs}) == len(jobs),
+        "a benchmark holds every job once; leave out tasks, methods or seeds that are given twice",
+    )
+    for job in jobs:
+        require(job.budget >= 1, f"the budget must be at least 1 step, got {job.budget}")
+        require(job.episodes >= 1, f"an evaluation needs at least 1 episode, got {job.episodes}")
+        require(job.seed >= 0, f"seeds must be integers and not negative, got {job.seed}")
+    for env in dict.fromkeys(job.env for job in jobs):
+        problem_of(make(env))
 
 
 def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
@@ -132,6 +151,12 @@ class Judge:
             returns = evaluate(self.env, checkpoint.policy, checkpoint.theta, self.seeds)
             self._latest, self._value = content, float(np.mean(returns))
             self.seconds += time.perf_counter() - started
+        require(
+            math.isfinite(self._value),
+            f"the mean return of the policy after {checkpoint.steps} steps is {self._value}, expected a finite "
+            "number; the environment or the policy overflows",
+            RolloutError,
+        )
         return self._value
 
 

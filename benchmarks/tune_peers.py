@@ -1,0 +1,182 @@
+"""The settings of the rivals: a grid, or a sample of it, on seeds that no report uses (2800-2899).
+
+    python benchmarks/tune_peers.py run --kinds ppo trpo --sample 8 --seeds 2800 2801 --workers 2
+    python benchmarks/tune_peers.py table
+
+Score: mean return over all marks of the budget and all seeds, the paper's "maximal accumulated average return".
+Data: benchmarks/peers-tuning/KIND/records.jsonl, one line per run; runs that are there are not run again.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ddopg import baselines
+from ddopg.config import to_dict
+from ddopg.experiments import bench, workers
+from ddopg.experiments.jobs import Job
+from ddopg.experiments.stats import normalised
+
+HERE = Path(__file__).parent / "peers-tuning"
+TASKS = ("cartpole", "mountaincar", "swimmer")
+TUNING_SEEDS = range(2800, 2900)
+EPISODES = {"cartpole": 20, "mountaincar": 10, "swimmer": 20}
+BUDGETS = {
+    "reinforce": (20_000, 40_000, 100_000),
+    "ppo": (10_000, 20_000, 30_000),
+    "trpo": (10_000, 20_000, 30_000),
+    "sac": (3_000, 5_000, 5_000),
+    "cmaes": (6_000, 30_000, 100_000),
+    "ars": (6_000, 30_000, 100_000),
+    "random": (6_000, 30_000, 100_000),
+}
+"""Kind → environment steps on cartpole, mountaincar and swimmer; --scale multiplies them."""
+
+GRIDS = {
+    "reinforce": {
+        "batch": (500, 1000, 2000, 5000),
+        "learning_rate": (0.01, 0.03, 0.1),
+        "hidden": ((), (16, 16)),
+        "squash": (False, True),
+        "discount": (0.99, 0.999),
+        "std": (0.5, 1.0),
+        "scaling": ("none", "quantile", "whiten"),
+    },
+    "ppo": {
+        "batch": (500, 1000, 2000),
+        "clip": (0.1, 0.2, 0.4),
+        "learning_rate": (3e-4, 1e-3, 3e-3),
+        "hidden": ((16, 16), (64, 64)),
+        "discount": (0.99, 0.999),
+        "trace": (0.9, 0.95, 1.0),
+        "std": (0.5, 1.0),
+        "whiten": (False, True),
+    },
+    "trpo": {
+        "batch": (500, 1000, 2000, 5000),
+        "max_kl": (0.01, 0.03, 0.1),
+        "learning_rate": (1e-3, 3e-3),
+        "hidden": ((16, 16), (64, 64)),
+        "discount": (0.99, 0.999),
+        "trace": (0.9, 0.95, 1.0),
+        "std": (0.5, 1.0),
+        "whiten": (False, True),
+    },
+    "sac": {
+        "learning_rate": (3e-4, 1e-3, 3e-3),
+        "hidden": ((64, 64), (256, 256)),
+        "minibatch": (64, 256),
+        "learning_starts": (100, 500),
+        "discount": (0.98, 0.99, 0.999),
+        "tau": (0.005, 0.02),
+        "state_dependent": (False, True),
+        "whiten": (False, True),
+    },
+    "cmaes": {
+        "step": (0.5, 1.0, 2.0),
+        "population": (0, 6),
+        "scaling": ("none", "quantile", "whiten"),
+        "probes": (0, 4),
+    },
+    "ars": {
+        "directions": (2, 4, 8),
+        "step": (0.1, 0.3, 1.0),
+        "noise": (0.3, 1.0),
+        "scaling": ("none", "quantile", "whiten"),
+    },
+    "random": {
+        "spread": (0.7, 1.5, 3.0),
+        "repeats": (1, 3),
+        "scaling": ("none", "quantile", "whiten"),
+        "probes": (0, 4),
+    },
+}
+
+
+def candidates(kind, sample):
+    """The kind's defaults, and that many other points of its grid, drawn once and for all; 0 takes the whole grid."""
+    names, values = zip(*GRIDS[kind].items(), strict=True)
+    points = [dict(zip(names, point, strict=True)) for point in itertools.product(*values)]
+    if sample:
+        order = np.random.default_rng(0).permutation(len(points))
+        points = [points[i] for i in order[:sample]]
+    start = baselines.KINDS[kind].settings()
+    settings = [start, *(changed(kind, start, point) for point in points)]
+    return list(dict.fromkeys(settings))
+
+
+def changed(kind, start, point):
+    if kind == "ars":
+        point = {**point, "top": max(1, point["directions"] // 2)}
+    if kind in ("ppo", "trpo"):
+        point = {**point, "minibatch": 50 if kind == "ppo" else 125}
+    return dataclasses.replace(start, **point)
+
+
+def run(kinds, tasks, seeds, sample, scale, count):
+    for kind in kinds:
+        budgets = dict(zip(TASKS, BUDGETS[kind], strict=True))
+        jobs = [
+            Job(task, kind, kind, to_dict(settings), seed, int(scale * budgets[task]), EPISODES[task])
+            for task in tasks
+            for seed in seeds
+            for settings in candidates(kind, sample)
+        ]
+        for failure in bench.complete(jobs, HERE / kind, lambda some: workers.run_locally(some, count)):
+            print("failed:", failure.job, failure.job.settings, failure.reason.splitlines()[-1])
+
+
+def table(kinds, shown):
+    for kind in kinds:
+        groups, default = {}, to_dict(baselines.KINDS[kind].settings())
+        for record in bench.finished(HERE / kind).values():
+            changes = {k: v for k, v in record["settings"].items() if v != default[k]}
+            key = json.dumps(changes)
+            score = float(np.mean(record["curve"], axis=0)[1])
+            groups.setdefault((record["env"], record["budget"]), {}).setdefault(key, []).append(score)
+        for (task, budget), rows in sorted(groups.items()):
+            ordered = sorted(rows.items(), key=lambda row: -np.mean(row[1]))
+            rank = [key for key, _ in ordered].index("{}") + 1 if "{}" in rows else None
+            print(f"\n{kind} on {task}, {budget:,} steps: {len(rows)} settings; the start is number {rank}")
+            for key, scores in ordered[:shown]:
+                print(f"  {np.mean(scores):8.1f}  ({len(scores)} seeds, worst {min(scores):.1f})  {key}")
+        together(kind, groups, shown)
+
+
+def together(kind, groups, shown):
+    """One setting for all tasks: the mean normalised score."""
+    common = set.intersection(*(set(rows) for rows in groups.values())) if len(groups) == len(TASKS) else ()
+    scores = {
+        key: np.mean([normalised(np.mean(rows[key]), task) for (task, _), rows in groups.items()])
+        for key in common
+    }
+    for key in sorted(scores, key=scores.get, reverse=True)[:shown]:
+        print(f"  all tasks {scores[key]:6.3f}  {key}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("--kinds", nargs="+", default=list(GRIDS), choices=list(GRIDS))
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(TUNING_SEEDS)[:3])
+    parser.add_argument("--sample", type=int, default=0, help="points of the grid; 0 takes all")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on the budgets")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--shown", type=int, default=3)
+    options = parser.parse_args()
+    if not set(options.seeds) <= set(TUNING_SEEDS):
+        parser.error(f"tuning seeds lie in {TUNING_SEEDS.start}-{TUNING_SEEDS.stop - 1}, got {options.seeds}")
+    if options.what == "run":
+        run(options.kinds, options.tasks, options.seeds, options.sample, options.scale, options.workers)
+    table(options.kinds, options.shown)
+
+
+if __name__ == "__main__":
+    main()

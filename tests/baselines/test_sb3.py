@@ -1,0 +1,119 @@
+"""PPO, TRPO and SAC of the real libraries: copied faithfully, counted, evaluated and learning."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from ddopg import baselines
+from ddopg.baselines import sb3
+from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
+from ddopg.envs.gym_adapter import make
+from ddopg.rollout import evaluate
+
+pytestmark = pytest.mark.slow
+
+SMALL = {
+    "ppo": PPOSettings(batch=200, minibatch=50, hidden=(8, 8)),
+    "trpo": TRPOSettings(batch=250, minibatch=125, hidden=(8, 8)),
+    "sac": SACSettings(hidden=(8, 8), learning_starts=50),
+}
+
+
+def student_of(kind, env, monkeypatch, **changes):
+    """What the module makes of an environment, before it starts."""
+    made = []
+    monkeypatch.setattr(sb3, "_learn", lambda student: made.append(student))
+    from dataclasses import replace
+
+    getattr(sb3, kind)(env, 0, replace(SMALL[kind], **changes))
+    return made[0]
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("task", ["cartpole", "swimmer"])
+@pytest.mark.parametrize("kind", SMALL)
+def test_our_policy_acts_as_the_model_predicts(kind, task, whiten, monkeypatch):
+    env = make(task)
+    student = student_of(kind, env, monkeypatch, whiten=whiten)
+    student.model.learn(500)
+    theta, normaliser = sb3.parameters_of(student), student.model.get_vec_normalize_env()
+    size = env.observation_space.shape[0]
+    observations = np.random.default_rng(0).normal(size=(50, size))
+    seen = normaliser.normalize_obs(observations) if whiten else observations
+    predicted, _ = student.model.predict(seen, deterministic=True)
+    if kind != "sac":  # the libraries act in [−1, 1]; SAC scales by itself
+        predicted = predicted * env.action_space.high
+    ours = student.policy.act(theta, observations.astype(np.float32))
+    np.testing.assert_allclose(ours, predicted, rtol=1e-3, atol=1e-3 * float(env.action_space.high[0]))
+    assert np.ptp(ours) > 0
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_settings_reach_the_library(kind, monkeypatch):
+    changes = {"discount": 0.9, "hidden": (7, 5), "learning_rate": 0.002}
+    model = student_of(kind, make("cartpole"), monkeypatch, **changes).model
+    assert model.gamma == 0.9
+    assert model.learning_rate == 0.002
+    shapes = [tuple(p.shape) for p in model.policy.parameters()]
+    assert (7, 4) in shapes
+    assert (5, 7) in shapes
+
+
+def test_the_tables_settings_are_the_papers(monkeypatch):
+    monkeypatch.setattr(sb3, "_learn", lambda student: student)
+    ppo = sb3.ppo(make("cartpole"), 0, baselines.method("ppo-paper").settings)
+    assert (ppo.model.n_steps, ppo.model.clip_range(1.0)) == (2000, 0.2)
+    trpo = sb3.trpo(make("cartpole"), 0, baselines.method("trpo-paper").settings)
+    assert (trpo.model.n_steps, trpo.model.target_kl) == (5000, 0.1)
+
+
+@pytest.mark.parametrize("kind", ["ppo", "trpo"])
+def test_actions_stay_in_the_range_and_the_horizon_is_the_environments(kind):
+    sent, ends = [], []
+
+    class Watched(gym.Wrapper):
+        def step(self, action):
+            sent.append(np.array(action))
+            result = self.env.step(action)
+            ends.append(result[3])
+            return result
+
+    learner = baselines.learner(kind)(Watched(make("swimmer")), 0, SMALL[kind])
+    for checkpoint in learner:
+        if checkpoint.steps >= 2000:
+            break
+    assert np.abs(sent).max() <= 50
+    assert np.abs(sent).max() > 25
+    assert np.flatnonzero(ends).tolist() == [999, 1999]
+
+
+@pytest.mark.parametrize("kind", ["ppo", "trpo"])
+def test_a_policy_counts_after_its_update_not_before(kind):
+    steps = []
+    for checkpoint in baselines.learner(kind)(make("cartpole"), 0, SMALL[kind]):
+        steps.append((checkpoint.steps, checkpoint.theta))
+        if len(steps) == 3:
+            break
+    batch = SMALL[kind].batch
+    assert [s for s, _ in steps] == [0, batch, 2 * batch]
+    assert not np.array_equal(steps[0][1], steps[1][1])
+
+
+def test_one_thread_per_worker(monkeypatch):
+    import torch
+
+    torch.set_num_threads(2)
+    student_of("ppo", make("cartpole"), monkeypatch)
+    assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "worth"),
+    [("ppo-tuned", 12_000, 700), ("trpo-tuned", 12_000, 700), ("sac-tuned", 5000, 400)],
+)
+def test_it_learns_to_balance(name, steps, worth):
+    method, env = baselines.method(name), make("cartpole")
+    for checkpoint in baselines.learner(method.kind)(env, 1, method.settings_for("cartpole")):
+        if checkpoint.steps >= steps:
+            break
+    assert np.mean(evaluate(env, checkpoint.policy, checkpoint.theta, range(2**31, 2**31 + 50))) > worth
