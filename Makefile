@@ -11,7 +11,7 @@ demo: .venv/installed                 ## train on cartpole and show the result
 test: .venv/installed-test            ## the fast test suite
 	$(BIN)/python -m pytest
 
-slow: .venv/installed-test            ## long learning runs
+slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch or Ray
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
 check: .venv/installed-dev            ## format, lint, types, tests
@@ -38,6 +38,10 @@ clean:
 .venv/installed-test: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[test]'
 	touch $@ .venv/installed
+
+.venv/installed-slow: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[test-slow]'
+	touch $@ .venv/installed .venv/installed-test
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(PIP) --editable '.[dev]'

@@ -1,6 +1,5 @@
 """The same jobs on a real Ray cluster, started here for the purpose."""
 
-import json
 import os
 import shutil
 import socket
@@ -9,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from ddopg.experiments import records
 
 pytestmark = pytest.mark.slow
 
@@ -56,40 +57,23 @@ def ddopg_bench(*arguments):
 
 
 def test_jobs_run_on_the_cluster_fail_alone_and_are_not_run_again(cluster, tmp_path):
-    options = [
-        "--envs",
-        RAISES,
-        DIES,
-        WORLD,
-        "cartpole",
-        "--methods",
-        "random",
-        "--seeds",
-        1,
-        2,
-        "--steps",
-        60,
-    ]
-    options += ["--eval-episodes", 2, "--ray", cluster, "--out", tmp_path / "ray"]
-    done = ddopg_bench(*options)
+    options = ["--methods", "random", "--seeds", 1, 2, "--steps", 60, "--eval-episodes", 2]
+    done = ddopg_bench(*options, "--envs", RAISES, DIES, WORLD, "--ray", cluster, "--out", tmp_path / "ray")
     assert done.returncode == 1, done.stderr
-    path = tmp_path / "ray" / "records.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert {(row["env"], row["seed"]) for row in rows} == {
-        (e, s) for e in (WORLD, "cartpole") for s in (1, 2)
-    }
+    rows = records.read(tmp_path / "ray" / "records.jsonl")
+    assert {(row["env"], row["seed"]) for row in rows} == {(WORLD, 1), (WORLD, 2)}
     traces = [trace.read_text() for trace in (tmp_path / "ray" / "failures").iterdir()]
     assert len(traces) == 4
     assert sum("RuntimeError: the arm is stuck" in trace for trace in traces) == 2
+    assert sum("worker died" in trace for trace in traces) == 2
 
-    before = path.read_bytes()
-    ddopg_bench(*options)
-    assert path.read_bytes() == before
+    again = ddopg_bench(*options, "--envs", WORLD, "--ray", cluster, "--out", tmp_path / "ray")
+    assert again.returncode == 0, again.stderr
+    assert records.read(tmp_path / "ray" / "records.jsonl") == rows
 
-    same = ["--envs", WORLD, "cartpole", *options[5:-4], "--out", tmp_path / "local"]
-    assert ddopg_bench(*same).returncode == 0
-    local = {row["key"]: row for row in map(json.loads, (tmp_path / "local" / "records.jsonl").open())}
-    assert {row["key"]: row["curve"] for row in rows} == {key: row["curve"] for key, row in local.items()}
+    assert ddopg_bench(*options, "--envs", WORLD, "--out", tmp_path / "local").returncode == 0
+    local = records.read(tmp_path / "local" / "records.jsonl")
+    assert {row["key"]: row["curve"] for row in rows} == {row["key"]: row["curve"] for row in local}
 
 
 def test_a_cluster_that_is_not_there_is_explained(tmp_path):

@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -132,8 +133,9 @@ def run_on_ray(jobs: Sequence[Job], address: str) -> Iterator[Event]:
     """The same jobs on an existing Ray cluster, one CPU each; ddopg must be installed on its nodes."""
     ray = _import_ray()
     try:
+        _knock(address)
         ray.init(address=address, runtime_env={"env_vars": ONE_THREAD}, log_to_driver=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"cannot reach a Ray cluster at {address!r}: {error}; start one with ray start"
         ) from error
@@ -165,6 +167,13 @@ def _die_with_parent() -> None:
     assert parent is not None
     connection.wait([parent.sentinel])
     os._exit(1)
+
+
+def _knock(address: str) -> None:
+    """Ask at HOST:PORT whether anybody is there: Ray itself would try for minutes before it says no."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon:
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _import_ray() -> Any:
