@@ -97,9 +97,11 @@ GRIDS = {
 }
 
 
-def candidates(kind, sample):
-    """The kind's defaults, and that many other points of its grid, drawn once and for all; 0 takes the whole grid."""
-    names, values = zip(*GRIDS[kind].items(), strict=True)
+def candidates(kind, sample, fixed):
+    """The kind's defaults, and that many other points of its grid (of what `fixed` leaves of it), drawn once and for
+    all; 0 takes the whole grid."""
+    grid = {**GRIDS[kind], **{name: (value,) for name, value in fixed.items()}}
+    names, values = zip(*grid.items(), strict=True)
     points = [dict(zip(names, point, strict=True)) for point in itertools.product(*values)]
     if sample:
         order = np.random.default_rng(0).permutation(len(points))
@@ -117,14 +119,14 @@ def changed(kind, start, point):
     return dataclasses.replace(start, **point)
 
 
-def run(kinds, tasks, seeds, sample, scale, count):
+def run(kinds, tasks, seeds, sample, fixed, scale, count):
     for kind in kinds:
         budgets = dict(zip(TASKS, BUDGETS[kind], strict=True))
         jobs = [
             Job(task, kind, kind, to_dict(settings), seed, int(scale * budgets[task]), EPISODES[task])
             for task in tasks
             for seed in seeds
-            for settings in candidates(kind, sample)
+            for settings in candidates(kind, sample, fixed)
         ]
         for failure in bench.complete(jobs, HERE / kind, lambda some: workers.run_locally(some, count)):
             print("failed:", failure.job, failure.job.settings, failure.reason.splitlines()[-1])
@@ -167,6 +169,7 @@ def main():
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(TUNING_SEEDS)[:3])
     parser.add_argument("--sample", type=int, default=0, help="points of the grid; 0 takes all")
+    parser.add_argument("--fix", nargs="+", default=[], metavar="NAME=JSON", help="settings that are decided")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the budgets")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--shown", type=int, default=3)
@@ -174,7 +177,9 @@ def main():
     if not set(options.seeds) <= set(TUNING_SEEDS):
         parser.error(f"tuning seeds lie in {TUNING_SEEDS.start}-{TUNING_SEEDS.stop - 1}, got {options.seeds}")
     if options.what == "run":
-        run(options.kinds, options.tasks, options.seeds, options.sample, options.scale, options.workers)
+        fixed = {name: json.loads(value) for name, value in (f.split("=") for f in options.fix)}
+        scale, workers = options.scale, options.workers
+        run(options.kinds, options.tasks, options.seeds, options.sample, fixed, scale, workers)
     table(options.kinds, options.shown)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import gymnasium as gym
 
@@ -39,5 +40,13 @@ class Slow(Target):
         return super().step(action)
 
 
-for world in (Target, Follow, Logged, Raises, Dies, Slow):
+class Stuck(Target):
+    """Says which process it is in, and then hangs."""
+
+    def step(self, action):
+        Path(os.environ["STUCK"]).write_text(str(os.getpid()))
+        time.sleep(60)
+
+
+for world in (Stuck, Target, Follow, Logged, Raises, Dies, Slow):
     gym.register(f"{world.__name__}-v0", world, max_episode_steps=3, disable_env_checker=True)
