@@ -160,6 +160,10 @@ def together(kind, groups, shown):
         print(f"  all tasks {scores[key]:6.3f}  {key}")
 
 
+def plain(value):
+    return tuple(value) if isinstance(value, list) else value
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -177,7 +181,7 @@ def main():
     if not set(options.seeds) <= set(TUNING_SEEDS):
         parser.error(f"tuning seeds lie in {TUNING_SEEDS.start}-{TUNING_SEEDS.stop - 1}, got {options.seeds}")
     if options.what == "run":
-        fixed = {name: json.loads(value) for name, value in (f.split("=") for f in options.fix)}
+        fixed = {name: plain(json.loads(value)) for name, value in (f.split("=") for f in options.fix)}
         scale, workers = options.scale, options.workers
         run(options.kinds, options.tasks, options.seeds, options.sample, fixed, scale, workers)
     table(options.kinds, options.shown)

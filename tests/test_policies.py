@@ -7,7 +7,7 @@ import pytest
 
 from ddopg.config import PolicyConfig
 from ddopg.errors import SpaceError
-from ddopg.policies import linear, make_policy, mlp, normalised, squashed
+from ddopg.policies import clipped, linear, make_policy, mlp, normalised, relu, squashed
 
 POLICIES = {
     "linear": linear(3, 2),
@@ -69,6 +69,19 @@ def test_squashing_stays_in_the_range_and_reaches_its_middle():
     np.testing.assert_allclose(
         policy.act(np.zeros(policy.size, np.float32), np.ones(3, np.float32)), [0, 2.5]
     )
+
+
+def test_clipping_maps_minus_one_to_one_onto_the_range_and_stops_there():
+    policy = clipped(linear(1, 2), (-1.0, 0.0), (1.0, 5.0))
+    theta = np.array([1.0, 1.0, 0.0, 0.0], np.float32)
+    for x, expected in ((-3, [-1, 0]), (-1, [-1, 0]), (0, [0, 2.5]), (0.5, [0.5, 3.75]), (1.7, [1, 5])):
+        np.testing.assert_allclose(policy.act(theta, np.array([x], np.float32)), expected)
+
+
+def test_the_activation_can_be_chosen():
+    policy = mlp(1, 1, (2,), relu)
+    theta = np.array([1.0, -1.0, 0.0, 0.0, 2.0, 5.0, 1.0], np.float32)  # 2·max(o, 0) + 5·max(−o, 0) + 1
+    assert [policy.act(theta, np.array([o], np.float32))[0] for o in (3.0, -2.0)] == [7.0, 11.0]
 
 
 def test_normalised_sees_the_scaled_observation():

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from ddopg.baselines.base import Checkpoint
+from ddopg.baselines.settings import RandomSettings
+from ddopg.config import to_dict
 from ddopg.errors import RolloutError
-from ddopg.experiments.jobs import Job, Judge, learning_curve, make_job, marks_of, plan, run
+from ddopg.experiments.jobs import Job, Judge, learning_curve, marks_of, plan, run
 from ddopg.policies import linear
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from tests.worlds import Logged
@@ -16,7 +18,8 @@ WORLD = "tests.worlds:Logged-v0"
 
 
 def job(**changes):
-    return make_job(WORLD, "random", seed=1, budget=90, episodes=4)._replace(**changes)
+    settings = to_dict(RandomSettings())
+    return Job(WORLD, "random", "random", settings, seed=1, budget=90, episodes=4)._replace(**changes)
 
 
 class TestKey:
