@@ -1,24 +1,37 @@
-"""The default preset: what it reaches on the three tasks, and what each ingredient is worth.
+"""The default preset: what it reaches on the three tasks, on tasks it was not tuned for, and what each ingredient is
+worth.
 
-    python benchmarks/default.py report  --workers 2     # the frozen default on the reporting seeds
+    python benchmarks/default.py report  --workers 2     # the default on the reporting seeds, short and long
+    python benchmarks/default.py others  --workers 2     # five Gymnasium tasks, nothing changed
     python benchmarks/default.py ablate  --workers 2     # with and without each ingredient, on tuning seeds
-    python benchmarks/default.py table                   # print both from the saved data
+    python benchmarks/default.py table                   # print everything from the saved data
 
-Data: benchmarks/default/*.jsonl, one line per run. Runs that are there are not run again.
+Data: benchmarks/default/*/records.jsonl, one line per run. Runs that are there are not run again.
 """
 
 import argparse
 import dataclasses
+from functools import partial
 from pathlib import Path
 
-import curves
 import numpy as np
 
-from ddopg.config import preset, to_dict
+from ddopg.config import preset
+from ddopg.experiments import bench, stats, workers
+from ddopg.experiments.jobs import Job
+from ddopg.plain import to_dict
 
 HERE = Path(__file__).parent / "default"
 BUDGETS = {"cartpole": 4_000, "mountaincar": 30_000, "swimmer": 60_000}
 LONG = {"cartpole": 20_000, "mountaincar": 60_000, "swimmer": 200_000}
+OTHERS = {  # task: budget, episodes per evaluation
+    "Pendulum-v1": (20_000, 30),
+    "InvertedPendulum-v5": (20_000, 5),
+    "MountainCarContinuous-v0": (30_000, 10),
+    "Swimmer-v5": (100_000, 3),
+    "Reacher-v5": (20_000, 30),
+}
+PAPER_SEEDS = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
 FRESH_SEEDS = range(5000, 5020)
 TUNING_SEEDS = range(2600, 2620)
 
@@ -29,8 +42,11 @@ VARIANTS = {
     "without constant policies first": {"design": {"constants": 0}},
     "without fresh policies": {"exploration": {"fresh": 0.0}},
     "without jumps": {"search": {"jump": 0.0}},
+    "without cooling and re-checks": {"search": {"cooling": 0.0, "check": 0.0}},
+    "without re-checks": {"search": {"check": 0.0}},
     "without the local unit (‖R‖∞ instead)": {"surrogate": {"unit": "bound"}},
     "without Σ from the data (σ = 0.3)": {"surrogate": {"ess_share": 0.0, "length_scale": (0.3,)}},
+    "a third of the longest step": {"search": {"radius": 0.23}},
     "without a limit of the step": {"search": {"radius": 0.0}},
     "without the ESS penalty": {"surrogate": {"penalty": 0.0}},
     "without the start correction": {"surrogate": {"start_correction": False}},
@@ -49,70 +65,95 @@ def changed(config, changes):
     return config
 
 
-def report(workers, envs):
+def job(env, label, seed, budget, episodes=100):
+    settings = to_dict(changed(preset("default"), VARIANTS[label]))
+    return Job(env, label, "ddopg", settings, seed, budget, episodes)
+
+
+def report(envs):
     """Short runs on the paper's seeds and twenty others, long ones on the paper's."""
-    config = to_dict(preset("default"))
-    for env in envs:
-        short = [("default", config, env, BUDGETS[env], s, 100) for s in (*curves.PAPER_SEEDS, *FRESH_SEEDS)]
-        long = [("default", config, env, LONG[env], s, 100) for s in curves.PAPER_SEEDS]
-        curves.complete(HERE / f"report-{env}.jsonl", short + long, workers)
+    short = [job(env, "default", s, BUDGETS[env]) for env in envs for s in (*PAPER_SEEDS, *FRESH_SEEDS)]
+    return short + [job(env, "default", s, LONG[env]) for env in envs for s in PAPER_SEEDS]
 
 
-def ablate(workers, envs, labels):
-    for env in envs:
-        episodes = 30 if env == "mountaincar" else 100
-        jobs = [
-            (label, to_dict(changed(preset("default"), VARIANTS[label])), env, BUDGETS[env], seed, episodes)
-            for label in labels
-            for seed in TUNING_SEEDS
-        ]
-        curves.complete(HERE / f"ablation-{env}.jsonl", jobs, workers)
+def others(envs):
+    return [job(env, "default", s, *OTHERS[env]) for s in PAPER_SEEDS for env in OTHERS]
 
 
-def table(envs):
-    for env in envs:
-        rows = curves.read(HERE / f"report-{env}.jsonl")
-        for budget in sorted({row["budget"] for row in rows}):
-            for name, seeds in (("paper's seeds", curves.PAPER_SEEDS), ("5000-5019", FRESH_SEEDS)):
-                some = [row for row in rows if row["budget"] == budget and row["seed"] in seeds]
-                if some:
-                    print(f"{env} {budget:,} {name}: {line(some)}")
-        print()
-        rows = curves.read(HERE / f"ablation-{env}.jsonl")
-        base = {row["seed"]: np.mean(row["curve"], axis=0)[1] for row in rows if row["label"] == "default"}
-        for label in VARIANTS:
-            some = [row for row in rows if row["label"] == label]
+def ablate(envs, labels):
+    return [
+        job(env, label, seed, BUDGETS[env], 30 if env == "mountaincar" else 100)
+        for env in envs
+        for label in labels
+        for seed in TUNING_SEEDS
+    ]
+
+
+def groups(name, *keys):
+    """The saved runs, grouped by some of their fields."""
+    found = {}
+    for record in bench.finished(HERE / name).values():
+        found.setdefault(tuple(record[key] for key in keys), []).append(record)
+    return sorted(found.items())
+
+
+def table():
+    for (env, budget), rows in groups("report", "env", "budget"):
+        for name, seeds in (("paper's seeds", PAPER_SEEDS), ("5000-5019", FRESH_SEEDS)):
+            some = [row for row in rows if row["seed"] in seeds]
             if some:
-                pairs = [
-                    np.mean(row["curve"], axis=0)[1] - base[row["seed"]]
-                    for row in some
-                    if row["seed"] in base
-                ]
-                low, high = curves.interval(pairs, np.random.default_rng(0))
-                print(f"| {label} | {env} | {line(some)} | {np.mean(pairs):+.0f} [{low:+.0f}, {high:+.0f}] |")
-        print()
+                print(f"| {env} | {budget:,} | {name} | {line(env, some)} |")
+    for (env, budget), rows in groups("others", "env", "budget"):
+        print(f"| {env} | {budget:,} | {line(env, rows)} |")
+    for (env,), rows in groups("ablation", "env"):
+        base = {row["seed"]: area(row) for row in rows if row["method"] == "default"}
+        for label in VARIANTS:
+            some = [row for row in rows if row["method"] == label]
+            if some:
+                pairs = np.array([area(row) - base[row["seed"]] for row in some])
+                low, high = stats.stratified_bootstrap(
+                    [pairs], partial(np.mean, axis=-1), np.random.default_rng(0)
+                )
+                print(
+                    f"| {label} | {env} | {line(env, some)} | {pairs.mean():+.0f} [{low:+.0f}, {high:+.0f}] |"
+                )
 
 
-def line(rows):
-    s = curves.summarise(rows)
-    ends = " / ".join(f"{value:.0f}" for value in s["end"])
-    return f"{s['solved']}/{s['runs']} | {s['median']:,.0f} | {s['worst']:,.0f} | {s['stays']:.3f} | {ends}"
+def area(row):
+    return float(np.mean(row["curve"], axis=0)[1])
+
+
+def line(env, rows):
+    """Solved, median and worst steps to solved, stays solved, and worst, median and best end."""
+    threshold, curves = stats.SOLVED.get(env), [row["curve"] for row in rows]
+    s = stats.summarise(curves, threshold, np.random.default_rng(0))
+    first = [stats.steps_to_solved(curve, threshold) for curve in curves]
+    ends = [curve[-1][1] for curve in curves]
+    end = f"{min(ends):.0f} / {s.median:.0f} / {max(ends):.0f}"
+    return (
+        end
+        if threshold is None
+        else (f"{s.solved}/{s.runs} | {s.steps:,.0f} | {max(first):,.0f} | {s.stays:.3f} | {end}")
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["report", "ablate", "table"])
+    parser.add_argument("what", choices=["report", "others", "ablate", "table"])
     parser.add_argument("--envs", nargs="+", default=list(BUDGETS))
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
+    execute = partial(workers.run_locally, workers=options.workers)
     if options.what == "report":
-        report(options.workers, options.envs)
+        bench.complete(report(options.envs), HERE / "report", execute)
+    elif options.what == "others":
+        bench.complete(others(options.envs), HERE / "others", execute)
     elif options.what == "ablate":
-        ablate(options.workers, options.envs, options.variants)
-    table(options.envs)
+        bench.complete(ablate(options.envs, options.variants), HERE / "ablation", execute)
+    table()
 
 
 if __name__ == "__main__":

@@ -3,18 +3,20 @@
 import sys
 from pathlib import Path
 
-import curves
 import numpy as np
+from default import BUDGETS, groups
 from matplotlib.figure import Figure
 
-DATA = Path(__file__).parent / "presets-fresh"
+from ddopg.experiments.stats import SOLVED
+
 FLOOR = {"cartpole": 0, "mountaincar": -430, "swimmer": -50}
 
 
 def draw(path):
     figure = Figure(figsize=(11, 3.4), dpi=130, layout="constrained")
-    for axes, (env, solved) in zip(figure.subplots(1, 3), curves.SOLVED.items(), strict=True):
-        rows = [row for row in curves.read(DATA / f"{env}-default.jsonl") if row["label"] == "default"]
+    runs = dict(groups("report", "env", "budget"))
+    for axes, (env, solved) in zip(figure.subplots(1, 3), SOLVED.items(), strict=True):
+        rows = runs[env, BUDGETS[env]]
         steps = np.array(rows[0]["curve"])[:, 0]
         values = np.array([np.array(row["curve"])[:, 1] for row in rows])
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from ddopg import baselines
-from ddopg.config import to_dict
 from ddopg.experiments import bench, workers
 from ddopg.experiments.jobs import Job
 from ddopg.experiments.stats import normalised
+from ddopg.plain import to_dict
 
 HERE = Path(__file__).parent / "peers-tuning"
 TASKS = ("cartpole", "mountaincar", "swimmer")

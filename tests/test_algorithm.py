@@ -1,6 +1,7 @@
 """init, ask, tell: contracts of the pure core."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 from ddopg import algorithm, explore
 from ddopg.algorithm import ask, init, tell
 from ddopg.config import PRESETS, Config, preset
+from ddopg.data import Estimate
 from ddopg.errors import TrajectoryError
+from ddopg.improve import Improvement
+from ddopg.memory import Selection
 from ddopg.policies import linear, squashed
 from ddopg.rollout import rollout
 from tests.probes import Follow, Target
@@ -238,12 +242,19 @@ class TestDefault:
         np.testing.assert_allclose(scatter.std(0), expected, rtol=0.12)
         np.testing.assert_allclose(scatter.mean(0), 0, atol=0.2)
 
-    def test_a_share_of_proposals_is_fresh(self):
-        state, _ = default_play(Follow(), 0, 12)
-        state = state._replace(centre=1000 * np.ones(2, np.float32))
-        _, proposals = ask(state, SQUASHED, DEFAULT, 500)
-        fresh = np.mean([np.abs(p.theta).max() < 500 for p in proposals])
-        assert fresh == pytest.approx(DEFAULT.exploration.fresh, abs=0.05)
+    def test_ever_fewer_proposals_are_fresh(self):
+        """Proposal k with probability fresh/k: fresh · ln(b/a) of them between proposals a and b."""
+        exploration = dataclasses.replace(DEFAULT.exploration, fresh=6.0)
+        config = dataclasses.replace(DEFAULT, exploration=exploration)
+        counts = []
+        for seed in range(12):
+            state, _ = default_play(Follow(), seed, 12, config)
+            state = state._replace(centre=1000 * np.ones(2, np.float32))
+            _, proposals = ask(state, SQUASHED, config, 400)
+            fresh = [np.abs(p.theta).max() < 500 for p in proposals]
+            assert fresh == [p.purpose == "fresh" for p in proposals]
+            counts.append(sum(fresh))
+        assert np.mean(counts) == pytest.approx(6 * np.log(412 / 12), rel=0.15)
 
     def test_a_move_of_the_centre_is_bounded_in_units_of_effect(self):
         settled = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, jump=0.0))
@@ -257,7 +268,7 @@ class TestDefault:
             assert 0 < moved <= settled.search.radius * 1.001
 
     def test_the_centre_jumps_to_a_stored_policy_that_is_clearly_better(self):
-        state, _ = default_play(Follow(), 2, 30)
+        state, _ = default_play(Follow(), 2, 12)
         lost = state._replace(centre=state.centre + 8 * explore.units(state.effects))
         lost, (proposal,) = ask(lost, SQUASHED, DEFAULT)
         trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
@@ -279,6 +290,37 @@ class TestDefault:
             np.testing.assert_allclose(state.incumbent.theta, average, rtol=1e-4)
             assert info.incumbent == state.incumbent.value
 
+    def test_the_search_cools_with_episodes_worth_of_steps(self):
+        state, _ = default_play(Follow(), 1, 9)
+        horizon = state.memory.trajectories[0].horizon
+        assert [algorithm.warmth(state._replace(steps=n * horizon), DEFAULT) for n in (1, 12, 48)] == [
+            1,
+            1,
+            0.25,
+        ]
+        hot = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, cooling=0.0, check=0.0))
+        assert algorithm.warmth(state._replace(steps=10**6), hot) == 1
+
+    def test_a_cold_search_perturbs_and_moves_by_less(self):
+        calm = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
+        still = dataclasses.replace(calm.search, check=0.0, jump=0.0, radius=0.05)
+        calm = dataclasses.replace(calm, search=still)
+        state, _ = default_play(Follow(), 1, 12, calm)
+        cold = state._replace(steps=48 * state.memory.trajectories[0].horizon)
+
+        def scatter(state):
+            return np.stack([p.theta for p in ask(state, SQUASHED, calm, 50)[1]]) - state.centre
+
+        np.testing.assert_allclose(scatter(cold), scatter(state) / 2, rtol=1e-3, atol=1e-5)
+        steps = []
+        for begin in (state, cold):
+            begin = begin._replace(centre=begin.centre + 2 * explore.units(begin.effects))  # much to gain
+            asked, (proposal,) = ask(begin, SQUASHED, calm)
+            trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
+            moved, _ = tell(asked, proposal, trajectory, SQUASHED, calm)
+            steps.append(np.linalg.norm((moved.centre - begin.centre) / explore.units(moved.effects)))
+        np.testing.assert_allclose(steps, [0.05, 0.025], rtol=0.05)
+
     def test_without_anything_to_gain_the_decay_draws_the_gains_down(self):
         class Indifferent(Follow):
             def step(self, action):
@@ -290,13 +332,73 @@ class TestDefault:
             surrogate = dataclasses.replace(DEFAULT.surrogate, penalty=0.0)
             config = dataclasses.replace(DEFAULT, search=search, surrogate=surrogate)
             state, _ = default_play(Indifferent(), 1, 9, config)
+            state = state._replace(centre=3 * explore.units(state.effects))
             before = np.linalg.norm(state.centre)
             state, (proposal,) = ask(state, SQUASHED, config)
             trajectory = rollout(Indifferent(), SQUASHED, proposal.theta, proposal.seed)
             state, _ = tell(state, proposal, trajectory, SQUASHED, config)
             return np.linalg.norm(state.centre) - before
 
-        assert drift(0.5) < -0.002 < drift(0.0)
+        assert drift(0.5) < -0.2 < drift(0.0)
+
+    @staticmethod
+    def guarded(value=-1.0, better=-1.0, spread=0.5, error=0.2):
+        """A cold state, and a finding: beliefs about the incumbent and the average."""
+        state, _ = default_play(Follow(), 1, 9)
+        state = state._replace(
+            steps=1000 * state.memory.trajectories[0].horizon,
+            incumbent=algorithm.Incumbent(np.array([9.0, 9.0], np.float32), value),
+        )
+        estimates = [Estimate(m, np.float32(4 * error**2), np.float32(4), m, None) for m in (better, value)]
+        return state, Improvement(None, None, np.array([1.0, 1.0]), *estimates, np.float32(spread))
+
+    @pytest.mark.parametrize(("newest", "taken"), [(-1.4, True), (-1.6, False)])
+    def test_a_re_checked_policy_is_handed_over_unless_it_disappoints(self, newest, taken):
+        state, found = self.guarded()
+        checked = algorithm.Proposal(9, np.array([2.0, 2.0], np.float32), 0, "check")
+        after = algorithm._next_incumbent(state, checked, newest, found, DEFAULT)
+        np.testing.assert_array_equal(after.theta, [2.0, 2.0] if taken else [9.0, 9.0])
+        explored = algorithm._next_incumbent(
+            state, checked._replace(purpose="explore"), newest, found, DEFAULT
+        )
+        np.testing.assert_array_equal(explored.theta, [9.0, 9.0])
+
+    @pytest.mark.parametrize(("better", "taken"), [(-0.75, True), (-0.85, False)])
+    def test_an_average_that_is_better_by_a_standard_error_needs_no_re_check(self, better, taken):
+        state, found = self.guarded(better=better)
+        explored = algorithm.Proposal(9, np.zeros(2, np.float32), 0, "explore")
+        after = algorithm._next_incumbent(state, explored, -9.0, found, DEFAULT)
+        np.testing.assert_array_equal(after.theta, [1.0, 1.0] if taken else [9.0, 9.0])
+
+    def test_while_the_search_is_warm_or_without_re_checks_the_average_is_handed_over(self):
+        state, found = self.guarded(better=-5.0)
+        explored = algorithm.Proposal(9, np.zeros(2, np.float32), 0, "explore")
+        unchecked = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, check=0.0))
+        for situation, config in ((state._replace(steps=1), DEFAULT), (state, unchecked)):
+            after = algorithm._next_incumbent(situation, explored, -9.0, found, config)
+            np.testing.assert_array_equal(after.theta, [1.0, 1.0])
+
+    def test_re_checks_roll_out_the_average_and_are_counted(self):
+        state, _ = default_play(Follow(), 1, 60)
+        state = state._replace(steps=1000 * state.memory.trajectories[0].horizon)
+        _, proposals = ask(state, SQUASHED, DEFAULT, 300)
+        checks = [p for p in proposals if p.purpose == "check"]
+        assert len(checks) / 300 == pytest.approx(DEFAULT.search.check, abs=0.06)
+        for p in checks:
+            np.testing.assert_array_equal(p.theta, state.average)
+        state, _ = ask(state, SQUASHED, DEFAULT, 300)
+        trajectory = rollout(Follow(), SQUASHED, checks[0].theta, checks[0].seed)
+        after, _ = tell(state, checks[0], trajectory, SQUASHED, DEFAULT)
+        assert after.steps == state.steps + trajectory.length
+
+    def test_the_return_of_a_re_check_is_that_of_the_evidence(self):
+        """Where the evidence holds the newest rollout, its return comes without the luck of the start."""
+        state, _ = default_play(Follow(), 1, 12)
+        evidence = SimpleNamespace(returns=np.array([5.0, 6.0, 7.0]))
+        held = Selection(np.array([3, 11, 10]), np.ones(3, int))
+        assert algorithm._return_of_newest(state, held, evidence) == 6.0
+        other = Selection(np.array([3, 9, 10]), np.ones(3, int))
+        assert algorithm._return_of_newest(state, other, evidence) == state.memory.returns[-1]
 
     def test_it_learns_a_gain(self):
         state, _ = default_play(Follow(), 3, 60)

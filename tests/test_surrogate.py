@@ -270,7 +270,12 @@ class TestPrepare:
         problem = random_problem(7)
         chosen = Selection(np.array([1, 4, 5]), np.array([2, 1, 1]))
         _, held = V.prepare(
-            self.remembered(problem), chosen, problem.target, problem.policy, whole(config(problem), 8)
+            self.remembered(problem),
+            chosen,
+            problem.target,
+            np.ones(problem.policy.size),
+            problem.policy,
+            whole(config(problem), 8),
         )
         rows = np.array([1, 1, 4, 5])
         part = problem._replace(
@@ -291,7 +296,14 @@ class TestPrepare:
         memory, chosen = self.remembered(problem), Selection(np.arange(6), np.ones(6, int))
         target = jnp.asarray(problem.target, jnp.float32)
         prepared = [
-            V.prepare(memory, chosen, target, problem.policy, whole(config(problem), rows))[1]
+            V.prepare(
+                memory,
+                chosen,
+                target,
+                np.ones(problem.policy.size),
+                problem.policy,
+                whole(config(problem), rows),
+            )[1]
             for rows in (6, 11)
         ]
         found = [estimate(problem, target, held) for held in prepared]
@@ -313,11 +325,25 @@ class TestPrepare:
         for number, trajectory in enumerate(trajectories_of(problem), 1):
             memory = add(memory, trajectory)
             chosen = Selection(np.arange(number), np.ones(number, int))
-            memory, _ = V.prepare(memory, chosen, problem.target, problem.policy, whole(config(problem), 8))
+            memory, _ = V.prepare(
+                memory,
+                chosen,
+                problem.target,
+                np.ones(problem.policy.size),
+                problem.policy,
+                whole(config(problem), 8),
+            )
             pairs = {(int(a), int(b)) for i, j in computed for a, b in zip(i, j, strict=True)}
             assert sum(len(i) for i, _ in computed) == len(pairs) == number**2
         again = Selection(np.array([0, 3]), np.ones(2, int))
-        V.prepare(memory, again, problem.target, problem.policy, whole(config(problem), 8))
+        V.prepare(
+            memory,
+            again,
+            problem.target,
+            np.ones(problem.policy.size),
+            problem.policy,
+            whole(config(problem), 8),
+        )
         assert sum(len(i) for i, _ in computed) == 36
 
     def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
@@ -438,11 +464,13 @@ class TestPerDecisionWeights:
         chosen = SurrogateConfig(length_scale=(0.5,), decisions=4)
         memory = add(add(Memory(), path(3, 0.2)), path(4, 0.7))
         first = Selection(np.arange(2), np.ones(2, int))
-        memory, _ = V.prepare(memory, first, np.zeros(2), policy, whole(chosen, 4))
+        memory, _ = V.prepare(memory, first, np.zeros(2), np.ones(2), policy, whole(chosen, 4))
         memory = add(memory, path(12, 0.5))
         selection = Selection(np.arange(3), np.ones(3, int))
-        memory, grown = V.prepare(memory, selection, np.zeros(2), policy, whole(chosen, 4))
-        _, anew = V.prepare(memory._replace(pairs=Pairs()), selection, np.zeros(2), policy, whole(chosen, 4))
+        memory, grown = V.prepare(memory, selection, np.zeros(2), np.ones(2), policy, whole(chosen, 4))
+        _, anew = V.prepare(
+            memory._replace(pairs=Pairs()), selection, np.zeros(2), np.ones(2), policy, whole(chosen, 4)
+        )
         np.testing.assert_array_equal(grown.table, anew.table)
         assert memory.pairs.stride == 5
 
@@ -468,7 +496,9 @@ class TestLengthScaleFromTheData:
             memory = add(memory, trajectory)
         chosen = config(problem, ess_share=0.4)
         selection = Selection(np.arange(10), np.ones(10, int))
-        _, held = V.prepare(memory, selection, problem.target, problem.policy, whole(chosen, 12))
+        _, held = V.prepare(
+            memory, selection, problem.target, np.ones(problem.policy.size), problem.policy, whole(chosen, 12)
+        )
         assert estimate(problem, problem.target, held, ess_share=0.4).ess == pytest.approx(4, rel=1e-3)
         expected = held.sharpness * self.tables(problem)[0]
         np.testing.assert_allclose(held.table[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
@@ -492,45 +522,85 @@ class TestStartCorrection:
     """Luck of the start is not merit of the policy."""
 
     @staticmethod
-    def data(seed=0, number=40, noise=0.1, luck=(3.0, -2.0, 0.0)):
+    def data(seed=0, number=40, noise=0.1, luck=(3.0, -2.0, 0.0), merit=0.0):
+        """Rewards of two stretches: luck and merit in the first, noise in both; the starts; the policies."""
         rng = np.random.default_rng(seed)
-        starts, merit = rng.standard_normal((number, 3)), rng.standard_normal((number, 2))
-        rewards = noise * merit
+        starts, policies = rng.standard_normal((number, 3)), rng.standard_normal((number, 2))
+        deserved = noise * rng.standard_normal((number, 2))
+        deserved[:, 0] += merit * np.sin(policies[:, 0])
+        rewards = deserved.copy()
         rewards[:, 0] += starts @ np.array(luck)
-        return jnp.asarray(rewards), jnp.asarray(starts), noise * merit.sum(1)
+        return jnp.asarray(rewards), jnp.asarray(starts), jnp.asarray(policies), deserved
 
-    def test_what_the_start_explains_is_taken_away(self):
-        rewards, starts, merit = self.data()
-        corrected = V.without_start_effect(rewards, starts, jnp.ones(40)).sum(1)
-        assert np.corrcoef(rewards.sum(1), merit)[0, 1] < 0.3
-        assert np.corrcoef(corrected, merit)[0, 1] > 0.7
-        assert corrected.mean() == pytest.approx(float(rewards.sum(1).mean()), abs=1e-9)
+    @pytest.mark.parametrize("merit", [0.0, 3.0])
+    def test_what_the_start_explains_is_taken_away(self, merit):
+        rewards, starts, policies, deserved = self.data(merit=merit)
+        corrected = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        wrong = (rewards - deserved)[:, 0], (corrected - deserved)[:, 0]
+        assert np.std(wrong[1]) < 0.15 * np.std(wrong[0])
+        assert corrected.mean() == pytest.approx(float(rewards.mean()), abs=1e-9)
 
-    def test_a_start_that_explains_nothing_changes_little(self):
-        rewards, starts, merit = self.data(luck=(0.0, 0.0, 0.0))
-        corrected = V.without_start_effect(rewards, starts, jnp.ones(40)).sum(1)
-        assert np.corrcoef(corrected, merit)[0, 1] > 0.99
+    def test_merit_of_policies_is_not_taken_for_luck(self):
+        """Beside a strong effect of the policies the start's share is found only if both are explained together."""
+        rewards, starts, policies, deserved = self.data(number=25, merit=30.0)
+        together = V.without_start_effect(rewards, starts, policies, jnp.ones(25))
+        apart = V.without_start_effect(rewards, starts, jnp.zeros_like(policies), jnp.ones(25))
+        assert np.std(together - deserved) < 0.5 * np.std(apart - deserved)
+
+    def test_each_stretch_is_judged_by_itself(self):
+        rewards, starts, policies, deserved = self.data()
+        drowned = rewards.at[:, 1].add(100 * np.random.default_rng(1).standard_normal(40))
+        corrected = V.without_start_effect(drowned, starts, policies, jnp.ones(40))
+        assert np.std((corrected - deserved)[:, 0]) < 0.3
+
+    def test_a_start_that_explains_nothing_changes_nothing(self):
+        rewards, starts, policies, _ = self.data(luck=(0.0, 0.0, 0.0))
+        corrected = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        np.testing.assert_array_equal(corrected, rewards)
 
     def test_units_of_start_and_reward_do_not_matter_and_a_constant_entry_does_no_harm(self):
-        rewards, starts, _ = self.data()
-        base = V.without_start_effect(rewards, starts, jnp.ones(40))
-        scaled = V.without_start_effect(7 * rewards, starts * jnp.array([[1e3, 1e-3, 1.0]]) + 5, jnp.ones(40))
+        rewards, starts, policies, _ = self.data(merit=1.0)
+        base = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        moved = starts * jnp.array([[1e3, 1e-3, 1.0]]) + 5
+        scaled = V.without_start_effect(7 * rewards, moved, 100 * policies, jnp.ones(40))
         np.testing.assert_allclose(scaled, 7 * base, rtol=1e-6, atol=1e-6)
-        with_constant = V.without_start_effect(rewards, starts.at[:, 2].set(4.0), jnp.ones(40))
+        with_constant = V.without_start_effect(rewards, starts.at[:, 2].set(4.0), policies, jnp.ones(40))
         assert np.isfinite(with_constant).all()
 
     def test_padding_rows_do_not_count(self):
-        rewards, starts, _ = self.data(number=12)
-        alone = V.without_start_effect(rewards, starts, jnp.ones(12))
+        rewards, starts, policies, _ = self.data(number=12, luck=(1.0, -1.0, 0.0), merit=5.0)
+        alone = V.without_start_effect(rewards, starts, policies, jnp.ones(12))
         rows = ((0, 5), (0, 0))
         padded = V.without_start_effect(
-            jnp.pad(rewards, rows), jnp.pad(starts, rows), jnp.pad(jnp.ones(12), (0, 5))
+            *(jnp.pad(x, rows) for x in (rewards, starts, policies)), jnp.pad(jnp.ones(12), (0, 5))
         )
+        assert not np.allclose(alone, rewards)
         np.testing.assert_allclose(padded[:12], alone, rtol=1e-9)
+
+    def test_the_left_out_errors_are_those_of_fits_without_the_trajectory(self):
+        """The choice of explanation rests on them: here the slow way, one fit per left-out trajectory."""
+        rewards, starts, policies = (np.asarray(values) for values in self.data(number=10, noise=1.0)[:3])
+        corrected = V.without_start_effect(*map(jnp.asarray, (rewards, starts, policies)), jnp.ones(10))
+        x, y = (starts - starts.mean(0)) / starts.std(0), rewards - rewards.mean(0)
+        distances = np.square(policies[:, None] - policies[None]).sum(-1)
+        kernel = np.exp(-distances / (0.6 * np.median(distances[distances > 0])))
+        for k in range(2):
+            errors, parts = [], []
+            for by_start, by_policy in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                covariance = 1 + by_start * x @ x.T + by_policy * 10 * kernel
+                error = 0.0
+                for i in range(10):
+                    rest = np.delete(np.arange(10), i)
+                    inside = covariance[np.ix_(rest, rest)] + np.eye(9)
+                    error += (y[i, k] - covariance[i, rest] @ np.linalg.solve(inside, y[rest, k])) ** 2
+                errors.append(error)
+                parts.append(by_start * x @ x.T @ np.linalg.solve(covariance + np.eye(10), y[:, k]))
+            expected = rewards[:, k] - parts[int(np.argmin(errors))]
+            np.testing.assert_allclose(corrected[:, k], expected, rtol=1e-9, atol=1e-9)
 
     def test_a_single_trajectory_stays_as_it_is(self):
         rewards = jnp.asarray([[1.0, 2.0]])
-        corrected = V.without_start_effect(rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones(1))
+        corrected = V.without_start_effect(rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones((1, 2)), jnp.ones(1))
         np.testing.assert_allclose(corrected, rewards)
 
 
@@ -544,7 +614,14 @@ class TestStoredPolicies:
         for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
             chosen = config(problem, **changes)
             selection = Selection(np.arange(6), np.ones(6, int))
-            _, held = V.prepare(memory, selection, problem.target, problem.policy, whole(chosen, 8))
+            _, held = V.prepare(
+                memory,
+                selection,
+                problem.target,
+                np.ones(problem.policy.size),
+                problem.policy,
+                whole(chosen, 8),
+            )
             stored = S.stored_returns(held, chosen)
             fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
             np.testing.assert_allclose(stored[:6], fresh, rtol=1e-4, atol=1e-5)

@@ -29,7 +29,7 @@ class Proposal:
     """A policy that asks to be rolled out once: `act` is what to run, `trajectory` packs what happened."""
 
     def __init__(self, proposal: algorithm.Proposal, trained: TrainedPolicy) -> None:
-        self.number, self.theta, self.seed = proposal
+        self.number, self.theta, self.seed, self.purpose = proposal
         self._trained = trained
 
     def act(self, observation: Any) -> np.ndarray:
@@ -94,7 +94,7 @@ class DDOPG:
     def tell(self, proposal: Proposal, trajectory: Trajectory) -> Info:
         """Take in what happened when the proposal was rolled out, and improve the policy."""
         self._check(trajectory)
-        pure = algorithm.Proposal(proposal.number, proposal.theta, proposal.seed)
+        pure = algorithm.Proposal(proposal.number, proposal.theta, proposal.seed, proposal.purpose)
         self.state, info = algorithm.tell(self.state, pure, trajectory, self.policy, self.config)
         return info
 

@@ -17,7 +17,7 @@ from ddopg.data import Evidence, Trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.evidence import prepare
 from ddopg.improve import Improvement, improve
-from ddopg.memory import Memory, add, select
+from ddopg.memory import Memory, Selection, add, select
 from ddopg.optimise import Outcome
 from ddopg.policies import Policy
 from ddopg.rollout import FIRST_EVALUATION_SEED
@@ -29,6 +29,7 @@ class Proposal(NamedTuple):
     number: int
     theta: np.ndarray  # (D,)
     seed: int
+    purpose: str = "explore"  # or "design", "fresh" (a random policy), "check" (the running average itself)
 
 
 class Incumbent(NamedTuple):
@@ -46,6 +47,7 @@ class State(NamedTuple):
     pending: tuple[Proposal, ...]  # handed out, not yet told
     memory: Memory
     centre: np.ndarray  # (D,) where the search stands
+    average: np.ndarray  # (D,) the running average of the centre
     effects: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
     search: Any  # the optimiser's state, None before the first search
     return_bound: float  # ‖R‖∞ in use
@@ -77,6 +79,7 @@ def init(policy: Policy, config: Config, seed: int) -> State:
         pending=(),
         memory=Memory(),
         centre=theta,
+        average=theta,
         effects=np.zeros(policy.size, np.float32),
         search=None,
         return_bound=0.0,
@@ -92,10 +95,7 @@ def ask(
     if number is None:
         stages = (config.design.constants, config.design.policies, state.asked + 1)
         number = next(end - state.asked for end in stages if end > state.asked)
-    proposals = tuple(
-        Proposal(k, _propose(state, k, policy, config), _integer(state.seed, k, "rollout"))
-        for k in range(state.asked, state.asked + number)
-    )
+    proposals = tuple(_propose(state, k, policy, config) for k in range(state.asked, state.asked + number))
     return state._replace(asked=state.asked + number, pending=state.pending + proposals), proposals
 
 
@@ -108,24 +108,53 @@ def tell(
         return state, _info(state, trajectory)
     rng = _stream(state.seed, state.memory.size, "selection")
     selection = select(rng, np.asarray(state.memory.returns), config.selection)
-    memory, evidence = prepare(state.memory, selection, state.centre, policy, config)
+    unit = _units(state, config)
+    memory, evidence = prepare(state.memory, selection, state.centre, unit, policy, config)
     state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
-    state, found = _improve(state, evidence, policy, config)
+    state, found = _improve(state, evidence, unit, policy, config)
+    if config.search.follow:
+        newest = _return_of_newest(state, selection, evidence)
+        state = state._replace(incumbent=_next_incumbent(state, proposal, newest, found, config))
     return state, _info(state, trajectory, found)
 
 
-def _propose(state: State, k: int, policy: Policy, config: Config) -> np.ndarray:
-    """θ of the k-th proposal."""
+def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
+    """The k-th proposal: constants, the rest of the design; later a fresh policy, a re-check or a perturbation."""
     rng, outputs = _stream(state.seed, k, "exploration"), len(policy.unit)
+
+    def proposal(purpose: str, theta: np.ndarray) -> Proposal:
+        return Proposal(k, theta.astype(np.float32), _integer(state.seed, k, "rollout"), purpose)
+
     if k < config.design.constants:
-        return explore.constant(rng, policy.size, outputs)
+        return proposal("design", explore.constant(rng, policy.size, outputs))
     unit, design = explore.units(state.effects), k < config.design.policies
     if design and not config.search.effect_units:
         scatter = config.design.spread * rng.standard_normal(policy.size)
-        return (_first_policy(policy, state.seed) + scatter).astype(np.float32)
-    if design or rng.random() < config.exploration.fresh:
-        return explore.scattered(rng, unit, outputs, config.exploration.gain)
-    return state.centre + explore.scattered(rng, unit, outputs, config.exploration.noise)
+        return proposal("design", _first_policy(policy, state.seed) + scatter)
+    fresh, check = rng.random(2) < (config.exploration.fresh / max(k, 1), _check_share(state, config))
+    if design or fresh:
+        gain = config.exploration.gain * np.sqrt(outputs)
+        return proposal("design" if design else "fresh", explore.scattered(rng, unit, gain))
+    if check:
+        return proposal("check", state.average)
+    noise = config.exploration.noise * np.sqrt(warmth(state, config))
+    return proposal("explore", state.centre + explore.scattered(rng, unit, noise))
+
+
+def warmth(state: State, config: Config) -> float:
+    """min(1, cooling / episodes' worth of steps so far): 1 at first, falling as experience gathers."""
+    if not config.search.cooling or not state.memory.size:
+        return 1.0
+    return min(1.0, config.search.cooling * state.memory.trajectories[0].horizon / state.steps)
+
+
+def _check_share(state: State, config: Config) -> float:
+    """Share of re-checks: none while the search is warm and everything changes, `check` in the end."""
+    return config.search.check * max(0.0, 1 - 2 * warmth(state, config))
+
+
+def _units(state: State, config: Config) -> np.ndarray:
+    return explore.units(state.effects) if config.search.effect_units else np.ones_like(state.centre)
 
 
 def _remember(
@@ -151,6 +180,7 @@ def _remember(
         memory=memory,
         incumbent=Incumbent(proposal.theta, value) if better and leads else state.incumbent,
         centre=proposal.theta if better and starting else state.centre,
+        average=proposal.theta if better and starting else state.average,
         steps=state.steps + trajectory.length,
     )
 
@@ -162,27 +192,55 @@ def _refreshed_bound(state: State, config: Config) -> float:
     return largest if grown else state.return_bound
 
 
-def _improve(state: State, evidence: Evidence, policy: Policy, config: Config) -> tuple[State, Improvement]:
-    """The centre moves to the maximum of the surrogate objective; the incumbent follows it, where it is to."""
+def _improve(
+    state: State, evidence: Evidence, unit: np.ndarray, policy: Policy, config: Config
+) -> tuple[State, Improvement]:
+    """The centre moves to the maximum of the surrogate objective; the running average follows it."""
     found = improve(
         state.centre,
+        state.average,
         state.incumbent.theta,
         state.search,
         jax.random.key(_integer(state.seed, state.memory.size, "search")),
         evidence,
         state.return_bound,
-        explore.units(state.effects) if config.search.effect_units else np.ones(policy.size, np.float32),
+        unit,
         state.memory.size == config.design.policies,
+        np.float32(warmth(state, config)),
         policy,
         config,
     )
     state = state._replace(
-        centre=np.asarray(found.search.theta), search=found.search.memory if config.search.carry else None
+        centre=np.asarray(found.search.theta),
+        average=np.asarray(found.average),
+        search=found.search.memory if config.search.carry else None,
     )
-    if config.search.follow:
-        incumbent = Incumbent(np.asarray(found.average), float(found.at_average.mean))
-        state = state._replace(incumbent=incumbent)
     return state, found
+
+
+def _return_of_newest(state: State, selection: Selection, evidence: Evidence) -> float:
+    """The return of the newest rollout, without the luck of its start where the evidence holds it."""
+    rows = np.flatnonzero(selection.indices == state.memory.size - 1)
+    return float(evidence.returns[rows[0]]) if len(rows) else state.memory.returns[-1]
+
+
+def _next_incumbent(
+    state: State, proposal: Proposal, newest: float, found: Improvement, config: Config
+) -> Incumbent:
+    """The running average; once the search cools, it replaces the incumbent only for a reason.
+
+    Either the surrogate says that it is better by more than a standard error, or it was re-checked and did not
+    disappoint: its return was not below what the incumbent is believed to have by more than the spread of returns.
+    """
+    average, value = np.asarray(found.average), float(found.at_average.mean)
+    if not _check_share(state, config):
+        return Incumbent(average, value)
+    kept = Incumbent(state.incumbent.theta, float(found.at_incumbent.mean))
+    if value > kept.value + float(np.sqrt(found.at_average.variance / found.at_average.ess)):
+        return Incumbent(average, value)
+    if proposal.purpose == "check" and newest > kept.value - float(found.spread):
+        return Incumbent(proposal.theta, kept.value)
+    return kept
 
 
 def _info(state: State, trajectory: Trajectory, found: Improvement | None = None) -> Info:

@@ -17,9 +17,10 @@ import safetensors
 import safetensors.numpy
 
 from ddopg._version import __version__
-from ddopg.config import Config, from_dict, to_dict
+from ddopg.config import Config
 from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import ArtefactError, DDOPGError, require
+from ddopg.plain import from_dict, to_dict
 from ddopg.policies import Policy, make_policy
 
 KEY = "ddopg"
@@ -131,7 +132,7 @@ def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPoli
         trained = TrainedPolicy(
             theta=theta,
             problem=_problem(description["problem"]),
-            config=from_dict(description["config"]),
+            config=from_dict(description["config"], Config),
             environment=_text_or_none(description["environment"]),
             note=dict(description["note"]),
         )

@@ -21,12 +21,12 @@ from ddopg.agent import DDOPG, check_budget
 from ddopg.algorithm import Info
 from ddopg.artefact import TrainedPolicy, load
 from ddopg.compilation import keep_compiled_programs
-from ddopg.config import to_dict
 from ddopg.envs.gym_adapter import make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import jobs, workers
 from ddopg.options import Bench, Evaluate, Play, Train
+from ddopg.plain import to_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.runs import RunDirectory, policy_file
 

@@ -21,7 +21,7 @@ def keep_compiled_programs() -> None:
     except OSError:
         return  # A home that cannot be written costs a few seconds of compiling, nothing more.
     jax.config.update("jax_compilation_cache_dir", place)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def _default() -> Path:

@@ -6,12 +6,11 @@ does where it differs) and `default` (ours). Where the paper is silent, the choi
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal
 
-from ddopg.errors import ConfigError, require, require_positive, unknown
+from ddopg.errors import require, require_positive, unknown
 
 OptimiserName = Literal["sgd", "adam", "momentum", "sghmc"]
 SelectionName = Literal["softmax", "rank", "best", "uniform", "latest"]
@@ -69,10 +68,10 @@ class ExplorationConfig:
     """How proposals scatter, measured by what they change of the policy's raw output (before squashing)."""
 
     noise: float = 0.0
-    """Root-mean-square change of the raw output by which a proposal differs from the centre; 0 proposes the centre
-    itself, as Algorithm 1 does."""
+    """Root-mean-square change of the raw outputs, all together, by which a proposal differs from the centre; 0
+    proposes the centre itself, as Algorithm 1 does."""
     fresh: float = 0.0
-    """Share of proposals that are fresh random policies instead."""
+    """Proposal k is a fresh random policy instead with probability `fresh`/k."""
     gain: float = 2.2
     """Root-mean-square raw output of a fresh random policy, in the initial design too."""
 
@@ -80,7 +79,9 @@ class ExplorationConfig:
         require(
             0 <= self.noise < math.inf, f"exploration.noise must be finite and at least 0, got {self.noise}"
         )
-        require(0 <= self.fresh < 1, f"exploration.fresh must lie in [0, 1), got {self.fresh}")
+        require(
+            0 <= self.fresh < math.inf, f"exploration.fresh must be finite and at least 0, got {self.fresh}"
+        )
         require_positive("exploration.gain", self.gain)
 
 
@@ -127,7 +128,8 @@ class SurrogateConfig:
     baseline: bool = False
     """Subtract the optimal baseline in the plain estimator (Z = N); the weighted one has its own, Proposition 1."""
     start_correction: bool = False
-    """Take away from the rewards what a linear function of the first observation explains of them."""
+    """Take away from the rewards what a linear function of the first observation explains of them, beside what the
+    policies explain."""
     epsilon: float = 0.0
     """Added to every denominator by the released code (1e-8): far from data the estimate then falls to 0.
     The paper has none."""
@@ -196,6 +198,13 @@ class SearchConfig:
     follow: float = 0.0
     """The incumbent follows the centre by this share of their distance each iteration, a running average; 0 makes it
     the policy of the best single rollout, as the paper and the released code do."""
+    check: float = 0.0
+    """Share of rollouts that re-check the running average itself, once the search has cooled down; the incumbent is
+    then replaced only by a policy whose re-check did not disappoint. 0 hands over the running average unchecked."""
+    cooling: float = 0.0
+    """Episodes' worth of steps (steps / horizon) after which the search cools down: beyond it, steps, perturbations
+    and the running average shrink as one over the root of the experience, decay and readiness to jump as one over
+    it. 0 never cools."""
     natural: float = 0.0
     """Damping of the natural gradient, relative to the mean of the Fisher matrix' diagonal; 0 takes the plain one."""
     decay: float = 0.0
@@ -207,9 +216,14 @@ class SearchConfig:
         require(self.noise >= 0, f"search.noise must be at least 0, got {self.noise}")
         require(self.steps >= 1, f"search.steps must be at least 1, got {self.steps}")
         require(self.tolerance >= 0, f"search.tolerance must be at least 0, got {self.tolerance}")
-        for name in ("radius", "jump", "follow", "natural", "decay"):
+        for name in ("radius", "jump", "follow", "check", "cooling", "natural", "decay"):
             value = getattr(self, name)
             require(0 <= value < math.inf, f"search.{name} must be finite and at least 0, got {value}")
+        require(self.check < 1, f"search.check must be below 1, got {self.check}")
+        require(
+            not self.check or (self.cooling > 0 and self.follow > 0),
+            "search.check guards the running average of a search that cools; set search.follow and search.cooling",
+        )
         require(self.window >= 2, f"search.window must be at least 2, got {self.window}")
 
 
@@ -248,10 +262,10 @@ RELEASED = Config(
 DEFAULT = Config(
     policy=PolicyConfig(hidden=(), squash=True),
     design=DesignConfig(policies=8, constants=4),
-    exploration=ExplorationConfig(noise=1.57, fresh=0.2, gain=2.24),
+    exploration=ExplorationConfig(noise=1.2, fresh=3.0, gain=2.24),
     selection=SelectionConfig(rule="latest", size=50),
     surrogate=SurrogateConfig(
-        length_scale=(1.0,), ess_share=0.3, decisions=100, start_correction=True, unit="spread", penalty=0.15
+        length_scale=(1.0,), ess_share=0.15, decisions=100, start_correction=True, unit="spread", penalty=0.15
     ),
     search=SearchConfig(
         optimiser="adam",
@@ -259,9 +273,11 @@ DEFAULT = Config(
         steps=15,
         tolerance=0.0,
         effect_units=True,
-        radius=0.25,
+        radius=0.7,
         jump=1.0,
         follow=0.2,
+        check=0.2,
+        cooling=12.0,
         decay=0.5,
     ),
 )
@@ -274,45 +290,3 @@ def preset(name: str) -> Config:
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """The configuration as plain numbers, strings and lists, ready for JSON."""
-    return {
-        f.name: to_dict(value) if dataclasses.is_dataclass(value) else _plain(value)
-        for f in dataclasses.fields(config)
-        for value in [getattr(config, f.name)]
-    }
-
-
-def from_dict(values: dict[str, Any], kind: type = Config) -> Any:
-    """The inverse of `to_dict`: unknown keys and wrong types are refused by name."""
-    require(
-        isinstance(values, dict), f"{kind.__name__} must be a table of names, got {type(values).__name__}"
-    )
-    hints = get_type_hints(kind)
-    for name in values:
-        if name not in hints:
-            raise unknown(f"field of {kind.__name__}", name, hints)
-    return kind(**{name: _typed(name, value, hints[name]) for name, value in values.items()})
-
-
-def _typed(name: str, value: Any, hint: Any) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return from_dict(value, hint)  # type: ignore[arg-type]
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise unknown(f"value of {name}", str(value), get_args(hint))
-        return value
-    if get_origin(hint) is tuple:
-        require(isinstance(value, (list, tuple)), f"{name} must be a list, got {value!r}")
-        return tuple(_typed(name, v, get_args(hint)[0]) for v in value)
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        raise ConfigError(f"{name} must be of type {hint.__name__}, got {value!r}")
-    return value
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

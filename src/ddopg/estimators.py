@@ -132,9 +132,11 @@ def weighted_gradient(log_w: Array, scores: Array, R: Array, counts: Array | Non
 def optimal_baseline(log_w: Array, R: Array, counts: Array | None = None) -> Array:
     """b* = Cov(wR, w) / Var(w): the constant b at which 1/N Σᵢ wᵢ (R(τᵢ) − b) has the least variance.
 
-    Since E[w] = 1, any b can be subtracted and added back without bias. 0 where all weights are equal.
+    Since E[w] = 1, any b can be subtracted and added back without bias. 0 where all weights are equal. A factor on
+    all weights cancels: the largest is set to 1, for squares of large ones would overflow.
     """
-    w = jnp.exp(_drop_padding(log_w, counts))
+    kept = _drop_padding(log_w, counts)
+    w = jnp.exp(kept - jax.lax.stop_gradient(jnp.max(kept)))
     number = R.shape[0] if counts is None else jnp.sum(counts)
     centred = w - _sum(counts, w) / number
     spread = _sum(counts, jnp.square(centred))

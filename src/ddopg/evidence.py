@@ -20,15 +20,23 @@ from ddopg.policies import Policy
 from ddopg.surrogate import log_likelihoods
 
 PAIRS_AT_ONCE = 64  # one compiled program computes this many (policy, trajectory) pairs
+STRENGTH_OF_MERIT = 10.0  # prior variance of what policies explain, relative to the noise of a single rollout
+WIDTH = 0.3  # of the kernel between policies, in median squared distances
 SOFTEST, SHARPEST = 1e-6, 1e8  # the range in which the length-scale from the data is looked for
 
 
 def prepare(
-    memory: Memory, selection: Selection, centre: np.ndarray, policy: Policy, config: Config
+    memory: Memory,
+    selection: Selection,
+    centre: np.ndarray,
+    unit: np.ndarray,
+    policy: Policy,
+    config: Config,
 ) -> tuple[Memory, Evidence]:
     """Stack the selected trajectories to N_max rows and complete their table of log-likelihoods.
 
-    `centre` is where the length-scale is taken from the data, if it is.
+    `centre` is where the length-scale is taken from the data, if it is; `unit` (D,) measures how far policies are
+    apart, where the start's luck is taken from the rewards.
     """
     rows, decisions = config.selection.size, config.surrogate.decisions
     stride = stride_for(memory.longest, decisions)
@@ -41,7 +49,8 @@ def prepare(
     table[: len(seats), : len(seats)] = pairs.values[np.ix_(seats, seats)]
     counts = np.zeros(rows, np.float32)
     counts[: len(seats)] = selection.counts
-    return memory._replace(pairs=pairs), _evidence(policy, config.surrogate, centre, table, counts, *stacked)
+    evidence = _evidence(policy, config.surrogate, centre, unit, table, counts, *stacked)
+    return memory._replace(pairs=pairs), evidence
 
 
 class Stacked(NamedTuple):
@@ -100,25 +109,49 @@ def stride_for(longest: int, decisions: int) -> int:
     return max(1, math.ceil((longest - decisions // 2) / late)) if decisions else 1
 
 
-def without_start_effect(rewards: Array, starts: Array, counts: Array) -> Array:
+def without_start_effect(rewards: Array, starts: Array, policies: Array, counts: Array) -> Array:
     """Rewards (N, K) without what a linear function of the first observation (N, O) explains of them.
 
-    Luck of the start is not merit of the policy. Ridge regression on standardised starts; how much of the fit is
-    taken away is its leave-one-out share of explained return variance, so a fit that does not predict does nothing.
+    Luck of the start is not merit of the policy, and merit (a smooth function of the `policies` (N, D) in units) is
+    not luck: the rewards of each stretch of time are explained by neither, by one or by both of them, whichever
+    predicts left-out trajectories best, and the part of the start is taken away. Early rewards, on which policies
+    have had little influence, show the luck most clearly.
     """
     w = (counts > 0).astype(rewards.dtype)[:, None]
-    number = jnp.sum(w)
-    x = w * (starts - jnp.sum(w * starts, 0, keepdims=True) / number)
+    x, y = _standardised(starts, w), w * (rewards - jnp.sum(w * rewards, 0, keepdims=True) / jnp.sum(w))
+    luck, merit = x @ x.T, STRENGTH_OF_MERIT * similarity(policies, w)
+    noise = jnp.eye(len(w), dtype=x.dtype) + w * w.T  # of each rollout, and of the mean of them all
+
+    def explain(by_start: Array, by_policy: Array) -> tuple[Array, Array]:
+        inverse = jnp.linalg.inv(noise + by_start * luck + by_policy * merit)
+        left_out = inverse @ y / jnp.diag(inverse)[:, None]  # errors of predicting a row from the others
+        return by_start * (luck @ (inverse @ y)), jnp.sum(jnp.square(left_out), 0)
+
+    choices = jnp.array([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]], x.dtype)
+    parts, errors = jax.vmap(explain)(*choices)
+    best = jnp.argmin(errors, axis=0)
+    return rewards - jnp.take_along_axis(parts, best[None, None, :], axis=0)[0]
+
+
+def similarity(points: Array, real: Array) -> Array:
+    """exp(−‖zᵢ − zⱼ‖² / (2 · WIDTH · median of them)), (N, N), 0 for rows that are not `real` (N, 1)."""
+    both = real * real.T
+    distances = jnp.sum(jnp.square(points[:, None] - points[None, :]), axis=-1)
+    median = jnp.nanmedian(jnp.where((both > 0) & (distances > 0), distances, jnp.nan))
+    return both * jnp.exp(-distances / (2 * WIDTH * jnp.where(median > 0, median, 1.0)))
+
+
+def in_units(thetas: Array, unit: Array) -> Array:
+    """θ/unit; 0 where a parameter has no unit, because it never had an effect."""
+    return jnp.where(unit > 0, thetas / jnp.where(unit > 0, unit, 1.0), 0.0)
+
+
+def _standardised(values: Array, real: Array) -> Array:
+    """Columns of mean 0 and variance 1 over the real rows; a column without variance is 0."""
+    number = jnp.sum(real)
+    x = real * (values - jnp.sum(real * values, 0, keepdims=True) / number)
     deviation = jnp.sqrt(jnp.sum(jnp.square(x), 0, keepdims=True) / number)
-    x = jnp.where(deviation > 0, x / jnp.where(deviation > 0, deviation, 1.0), 0.0)
-    y = w * (rewards - jnp.sum(w * rewards, 0, keepdims=True) / number)
-    gram = jnp.linalg.inv(x.T @ x + jnp.eye(x.shape[1], dtype=x.dtype))
-    fit = x @ (gram @ (x.T @ y))
-    leverage = jnp.sum((x @ gram) * x, 1) + 1 / number
-    left_out = (jnp.sum(y, 1) - jnp.sum(fit, 1)) / jnp.maximum(1 - leverage, 0.05)
-    total = jnp.sum(jnp.square(jnp.sum(y, 1)))
-    explained = 1 - jnp.sum(w[:, 0] * jnp.square(left_out)) / jnp.where(total > 0, total, 1.0)
-    return rewards - jnp.clip(explained, 0.0, 1.0) * fit
+    return jnp.where(deviation > 0, x / jnp.where(deviation > 0, deviation, 1.0), 0.0)
 
 
 def sharpness_for_ess(log_p: Array, at: Array, counts: Array, share: float) -> Array:
@@ -178,6 +211,7 @@ def _evidence(
     policy: Policy,
     config: SurrogateConfig,
     centre: Array,
+    unit: Array,
     table: Array,
     counts: Array,
     thetas: Array,
@@ -191,7 +225,7 @@ def _evidence(
         at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, lived)
         sharpness = sharpness_for_ess(table[..., -1], at[..., -1], counts, config.ess_share)
     if config.start_correction:
-        rewards = without_start_effect(rewards, observations[:, 0], counts)
+        rewards = without_start_effect(rewards, observations[:, 0], in_units(thetas, unit[None, :]), counts)
     mixture = jax.vmap(partial(estimators.log_mixture, epsilon=config.epsilon), in_axes=(2, None), out_axes=1)
     log_q = mixture(sharpness * table, counts)
     return Evidence(

@@ -31,10 +31,10 @@ def units(largest_effects: np.ndarray) -> np.ndarray:
     return np.where(largest_effects > 0, 1 / np.sqrt(safe), 0.0).astype(np.float32)
 
 
-def scattered(rng: np.random.Generator, unit: np.ndarray, outputs: int, size: float) -> np.ndarray:
-    """A random parameter vector (D,) whose raw outputs have a root mean square of about `size`."""
-    per_output = max(np.count_nonzero(unit) / outputs, 1.0)
-    return (size / np.sqrt(per_output) * rng.standard_normal(len(unit)) * unit).astype(np.float32)
+def scattered(rng: np.random.Generator, unit: np.ndarray, size: float) -> np.ndarray:
+    """A random parameter vector (D,) whose raw outputs have a root mean square of about `size`, all together."""
+    effective = max(int(np.count_nonzero(unit)), 1)
+    return (size / np.sqrt(effective) * rng.standard_normal(len(unit)) * unit).astype(np.float32)
 
 
 def constant(rng: np.random.Generator, size: int, outputs: int) -> np.ndarray:

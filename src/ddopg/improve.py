@@ -30,38 +30,48 @@ class Improvement(NamedTuple):
     at_centre: Estimate
     average: Array  # (D,) the running average of the centre since the last jump
     at_average: Estimate
+    at_incumbent: Estimate
+    spread: Array  # of the returns around the old centre: what counts as a difference
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
 def improve(
     centre: Array,
     average: Array,
+    incumbent: Array,
     memory: Any,
     key: Array,
     evidence: Evidence,
     bound: Array,
     unit: Array,
     starting: Array,
+    warmth: Array,
     policy: Policy,
     config: Config,
 ) -> Improvement:
-    """θ ← argmax of the surrogate objective, from the centre or from a stored policy that is clearly better."""
+    """θ ← argmax of the surrogate objective, from the centre or from a stored policy that is clearly better.
+
+    `warmth` is 1 at first and falls as the search cools down.
+    """
     centre, average = jnp.asarray(centre), jnp.asarray(average)
     weigh = partial(log_weights, policy, evidence=evidence, config=config.surrogate)
     judge = partial(estimate, evidence=evidence, return_bound=bound, config=config.surrogate)
     stored = stored_returns(evidence, config.surrogate)
     worth = unit_of_value(judge(weigh(centre)), evidence, bound, config)
-    start = leap(centre, weigh(centre), stored, evidence, worth, starting, config)
+    start = leap(centre, weigh(centre), stored, evidence, worth / warmth, starting, config)
+    pace = jnp.sqrt(warmth)
 
     def value(step: Array) -> Array:
-        theta = start + unit * step
+        theta = start + pace * unit * step
         gain = objective(weigh(theta), evidence, worth, jnp.max(stored), config.surrogate)
-        return gain - saturation(theta, unit, evidence, policy, config)
+        return gain - warmth * saturation(theta, unit, evidence, policy, config)
 
-    search = _search(value, start, unit, memory, key, evidence, policy, config)
+    search = _search(value, start, pace * unit, memory, key, evidence, policy, config)
     jumped = starting | jnp.any(start != centre)
-    average = jnp.where(jumped, search.theta, average + config.search.follow * (search.theta - average))
-    return Improvement(search, judge(weigh(search.theta)), average, judge(weigh(average)))
+    follow = config.search.follow * pace
+    average = jnp.where(jumped, search.theta, average + follow * (search.theta - average))
+    at_centre, at_average, at_incumbent = (judge(weigh(t)) for t in (search.theta, average, incumbent))
+    return Improvement(search, at_centre, average, at_average, at_incumbent, worth)
 
 
 def unit_of_value(here: Estimate, evidence: Evidence, bound: Array, config: Config) -> Array:

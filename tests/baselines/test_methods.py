@@ -10,9 +10,9 @@ import pytest
 
 from ddopg import baselines
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, PPOSettings, ReinforceSettings
-from ddopg.config import to_dict
 from ddopg.envs.gym_adapter import make
 from ddopg.errors import ConfigError, MissingPackageError, UnknownNameError
+from ddopg.plain import to_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED, rollout
 
 HEAVY = {"ppo", "trpo", "sac"}

@@ -7,9 +7,9 @@ import pytest
 
 from ddopg.baselines.base import Checkpoint
 from ddopg.baselines.settings import RandomSettings
-from ddopg.config import to_dict
 from ddopg.errors import RolloutError
 from ddopg.experiments.jobs import Job, Judge, learning_curve, marks_of, plan, run
+from ddopg.plain import to_dict
 from ddopg.policies import linear
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from tests.worlds import Logged
@@ -104,9 +104,13 @@ class TestRun:
     def test_evaluation_takes_its_own_episodes_and_learning_never_those(self, record):
         evaluation = [seed for seed in Logged.seeds if seed >= FIRST_EVALUATION_SEED]
         learning = [seed for seed in Logged.seeds if seed < FIRST_EVALUATION_SEED]
-        assert set(evaluation) == set(range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + 4))
+        first = FIRST_EVALUATION_SEED + 4 * job().seed
+        assert set(evaluation) == set(range(first, first + 4))
         assert len(learning) == 30
         assert len(learning) * 3 == record["steps"]
+
+    def test_runs_of_another_seed_are_judged_on_other_episodes(self):
+        assert not set(Judge(WORLD, 1, 5).seeds) & set(Judge(WORLD, 2, 5).seeds)
 
     def test_the_last_value_is_that_of_the_best_policy(self, record):
         assert record["curve"][-1][1] > record["curve"][0][1]
@@ -127,7 +131,7 @@ class TestRun:
 
     def test_an_unchanged_policy_is_judged_once(self):
         Logged.seeds = []
-        judge = Judge(WORLD, episodes=3)
+        judge = Judge(WORLD, seed=1, episodes=3)
         policy = linear(1, 1)
         for theta in (np.zeros(2), np.zeros(2), np.ones(2)):
             judge.value(Checkpoint(0, policy, theta.astype(np.float32)))
@@ -135,5 +139,5 @@ class TestRun:
 
     def test_a_policy_is_judged_by_its_mean_return(self):
         """a = 1 + 1·1 = 2 against the goal 0.5: −2.25 in each of three steps."""
-        judge = Judge(WORLD, episodes=2)
+        judge = Judge(WORLD, seed=1, episodes=2)
         assert judge.value(Checkpoint(0, linear(1, 1), np.ones(2, np.float32))) == pytest.approx(-6.75)

@@ -21,8 +21,9 @@ from ddopg.baselines.settings import (
     SACSettings,
     TRPOSettings,
 )
-from ddopg.config import Config, from_dict, preset
+from ddopg.config import Config, preset
 from ddopg.errors import MissingPackageError, unknown
+from ddopg.plain import from_dict
 
 
 class Kind(NamedTuple):

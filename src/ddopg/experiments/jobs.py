@@ -18,9 +18,9 @@ import numpy as np
 
 from ddopg import baselines
 from ddopg._version import __version__
-from ddopg.config import to_dict
 from ddopg.errors import RolloutError, require
 from ddopg.experiments.records import Record
+from ddopg.plain import to_dict
 
 if TYPE_CHECKING:
     from ddopg.baselines.base import Checkpoint
@@ -91,7 +91,7 @@ def run(job: Job, report: Report = lambda share: None) -> Record:
     keep_compiled_programs()
     started = time.perf_counter()
     settings = baselines.settings_from(job.kind, job.settings)
-    judge = Judge(job.env, job.episodes)
+    judge = Judge(job.env, job.seed, job.episodes)
     checkpoints = baselines.learner(job.kind)(make(job.env), job.seed, settings)
     curve, steps = learning_curve(checkpoints, job.budget, judge.value, report)
     return {
@@ -131,14 +131,19 @@ def learning_curve(
 
 
 class Judge:
-    """Mean returns on episodes that nobody learns from, the same for all; an unchanged policy is not judged twice."""
+    """Mean returns on episodes that nobody learns from; an unchanged policy is not judged twice.
 
-    def __init__(self, env: str, episodes: int) -> None:
+    Runs with the same seed share their episodes, whatever the method; runs with other seeds have others, so that the
+    luck of one set does not shift all results.
+    """
+
+    def __init__(self, env: str, seed: int, episodes: int) -> None:
         from ddopg.envs.gym_adapter import make
         from ddopg.rollout import FIRST_EVALUATION_SEED
 
         self.env, self.seconds = make(env), 0.0
-        self.seeds = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + episodes)
+        first = FIRST_EVALUATION_SEED + seed * episodes
+        self.seeds = range(first, first + episodes)
         self._latest, self._value = b"", 0.0
 
     def value(self, checkpoint: Checkpoint) -> float:
