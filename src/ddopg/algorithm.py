@@ -72,7 +72,7 @@ class Info(NamedTuple):
 
 def init(policy: Policy, config: Config, seed: int) -> State:
     """θ₀ and an empty memory."""
-    theta = _first_policy(policy, seed)
+    theta = first_policy(policy, seed)
     return State(
         seed=seed,
         asked=0,
@@ -106,7 +106,7 @@ def tell(
     state = _remember(state, proposal, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return state, _info(state, trajectory)
-    rng = _stream(state.seed, state.memory.size, "selection")
+    rng = stream(state.seed, state.memory.size, "selection")
     selection = select(rng, np.asarray(state.memory.returns), config.selection)
     unit = _units(state, config)
     memory, evidence = prepare(state.memory, selection, state.centre, unit, policy, config)
@@ -120,17 +120,17 @@ def tell(
 
 def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     """The k-th proposal: constants, the rest of the design; later a fresh policy, a re-check or a perturbation."""
-    rng, outputs = _stream(state.seed, k, "exploration"), len(policy.unit)
+    rng, outputs = stream(state.seed, k, "exploration"), len(policy.unit)
 
     def proposal(purpose: str, theta: np.ndarray) -> Proposal:
-        return Proposal(k, theta.astype(np.float32), _integer(state.seed, k, "rollout"), purpose)
+        return Proposal(k, theta.astype(np.float32), integer(state.seed, k, "rollout"), purpose)
 
     if k < config.design.constants:
         return proposal("design", explore.constant(rng, policy.size, outputs))
     unit, design = explore.units(state.effects), k < config.design.policies
     if design and not config.search.effect_units:
         scatter = config.design.spread * rng.standard_normal(policy.size)
-        return proposal("design", _first_policy(policy, state.seed) + scatter)
+        return proposal("design", first_policy(policy, state.seed) + scatter)
     fresh, check = rng.random(2) < (config.exploration.fresh / max(k, 1), _check_share(state, config))
     if design or fresh:
         gain = config.exploration.gain * np.sqrt(outputs)
@@ -201,7 +201,7 @@ def _improve(
         state.average,
         state.incumbent.theta,
         state.search,
-        jax.random.key(_integer(state.seed, state.memory.size, "search")),
+        jax.random.key(integer(state.seed, state.memory.size, "search")),
         evidence,
         state.return_bound,
         unit,
@@ -258,14 +258,16 @@ def _info(state: State, trajectory: Trajectory, found: Improvement | None = None
     )
 
 
-def _first_policy(policy: Policy, seed: int) -> np.ndarray:
-    return np.asarray(policy.init(jax.random.key(_integer(seed, 0, "initial policy"))), np.float32)
+def first_policy(policy: Policy, seed: int) -> np.ndarray:
+    """The policy class' own random start, (D,)."""
+    return np.asarray(policy.init(jax.random.key(integer(seed, 0, "initial policy"))), np.float32)
 
 
-def _stream(seed: int, count: int, purpose: str) -> np.random.Generator:
+def stream(seed: int, count: int, purpose: str) -> np.random.Generator:
     """The random numbers for one purpose at one count: no generator is carried along, none is used twice."""
     return np.random.default_rng([seed, count, zlib.crc32(purpose.encode())])
 
 
-def _integer(seed: int, count: int, purpose: str) -> int:
-    return int(_stream(seed, count, purpose).integers(FIRST_EVALUATION_SEED))
+def integer(seed: int, count: int, purpose: str) -> int:
+    """A seed for that purpose, below those of evaluation."""
+    return int(stream(seed, count, purpose).integers(FIRST_EVALUATION_SEED))

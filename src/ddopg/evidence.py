@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ddopg import estimators
+from ddopg import estimators, explore
 from ddopg.config import Config, SurrogateConfig
 from ddopg.data import Evidence, Trajectory
 from ddopg.memory import Memory, Pairs, Selection, seat
@@ -141,11 +141,6 @@ def similarity(points: Array, real: Array) -> Array:
     return both * jnp.exp(-distances / (2 * WIDTH * jnp.where(median > 0, median, 1.0)))
 
 
-def in_units(thetas: Array, unit: Array) -> Array:
-    """θ/unit; 0 where a parameter has no unit, because it never had an effect."""
-    return jnp.where(unit > 0, thetas / jnp.where(unit > 0, unit, 1.0), 0.0)
-
-
 def _standardised(values: Array, real: Array) -> Array:
     """Columns of mean 0 and variance 1 over the real rows; a column without variance is 0."""
     number = jnp.sum(real)
@@ -225,7 +220,9 @@ def _evidence(
         at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, lived)
         sharpness = sharpness_for_ess(table[..., -1], at[..., -1], counts, config.ess_share)
     if config.start_correction:
-        rewards = without_start_effect(rewards, observations[:, 0], in_units(thetas, unit[None, :]), counts)
+        rewards = without_start_effect(
+            rewards, observations[:, 0], explore.in_units(thetas, unit[None, :]), counts
+        )
     mixture = jax.vmap(partial(estimators.log_mixture, epsilon=config.epsilon), in_axes=(2, None), out_axes=1)
     log_q = mixture(sharpness * table, counts)
     return Evidence(

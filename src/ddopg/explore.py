@@ -47,9 +47,14 @@ def constant(rng: np.random.Generator, size: int, outputs: int) -> np.ndarray:
     return theta
 
 
+def in_units(thetas: Array, unit: Array) -> Array:
+    """θ/unit; 0 where a parameter has no unit, because it never had an effect."""
+    return jnp.where(unit > 0, thetas / jnp.where(unit > 0, unit, 1.0), 0.0)
+
+
 def raw_size(theta: Array, unit: Array, outputs: int) -> Array:
     """Mean-square raw output that θ can have on the states seen: Σ_d (θ_d/unit_d)² / A."""
-    return jnp.sum(jnp.square(jnp.where(unit > 0, theta / jnp.where(unit > 0, unit, 1.0), 0.0))) / outputs
+    return jnp.sum(jnp.square(in_units(theta, unit))) / outputs
 
 
 @partial(jax.jit, static_argnames="policy")

@@ -7,15 +7,13 @@ The first checkpoint has no steps. Whoever consumes them owns the budget and the
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
+from ddopg.algorithm import integer
 from ddopg.policies import Policy
-from ddopg.rollout import FIRST_EVALUATION_SEED
 
 
 class Checkpoint(NamedTuple):
@@ -26,20 +24,9 @@ class Checkpoint(NamedTuple):
     theta: np.ndarray  # (D,)
 
 
-def stream(seed: int, count: int, purpose: str) -> np.random.Generator:
-    """The random numbers for one purpose at one count: no generator is carried along, none is used twice."""
-    return np.random.default_rng([seed, count, zlib.crc32(purpose.encode())])
-
-
 def rollout_seeds(seed: int) -> Iterator[int]:
     """Seeds for the episodes that are learnt from: all below those of evaluation."""
     count = 0
     while True:
-        yield int(stream(seed, count, "rollout").integers(FIRST_EVALUATION_SEED))
+        yield integer(seed, count, "rollout")
         count += 1
-
-
-def first_parameters(policy: Policy, seed: int) -> np.ndarray:
-    """The policy class' own random start."""
-    key = jax.random.key(int(stream(seed, 0, "initial policy").integers(FIRST_EVALUATION_SEED)))
-    return np.asarray(policy.init(key), np.float32)

@@ -17,7 +17,8 @@ import numpy as np
 import optax
 from jax import Array
 
-from ddopg.baselines.base import Checkpoint, first_parameters, rollout_seeds, stream
+from ddopg.algorithm import first_policy, stream
+from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling_of
 from ddopg.baselines.settings import ReinforceSettings
 from ddopg.envs.gym_adapter import Problem, problem_of
@@ -67,7 +68,7 @@ def reinforce(env: gym.Env, seed: int, settings: ReinforceSettings) -> Iterator[
     problem = problem_of(env)
     gaussian = make_gaussian(problem, settings)
     log_std = jnp.full(problem.action_size, np.log(settings.std), jnp.float32)
-    parameters = Parameters(jnp.asarray(first_parameters(gaussian.mean, seed)), log_std)
+    parameters = Parameters(jnp.asarray(first_policy(gaussian.mean, seed)), log_std)
     memory, coefficients = optax.adam(settings.learning_rate).init(parameters), np.zeros(0)
     seeds, seen, used = rollout_seeds(seed), Seen(problem.observation_size), 0
     while True:

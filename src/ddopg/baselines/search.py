@@ -12,7 +12,8 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg import explore
-from ddopg.baselines.base import Checkpoint, first_parameters, rollout_seeds, stream
+from ddopg.algorithm import first_policy, stream
+from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Seen, for_raw_observations, identity, scaling_of
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
 from ddopg.config import PolicyConfig
@@ -112,7 +113,7 @@ class Trial:
         self.width = settings.hidden[0] if settings.hidden else problem.action_size
         # A linear map may start from nothing; a network of zeros would be a saddle point.
         zero = np.zeros(self.policy.size, np.float32)
-        self.start = first_parameters(self.policy, seed) if settings.hidden else zero
+        self.start = first_policy(self.policy, seed) if settings.hidden else zero
         self.steps, self.scaling = 0, identity(problem.observation_size)
         self._seeds, self._seen = rollout_seeds(seed), Seen(problem.observation_size)
 
