@@ -10,10 +10,10 @@ import pytest
 from ddopg import algorithm, explore
 from ddopg.algorithm import ask, init, tell
 from ddopg.config import PRESETS, Config, preset
-from ddopg.data import Estimate
+from ddopg.data import Estimate, make_trajectory
 from ddopg.errors import TrajectoryError
 from ddopg.improve import Improvement
-from ddopg.memory import Selection
+from ddopg.memory import Memory, Selection
 from ddopg.policies import linear, squashed
 from ddopg.rollout import rollout
 from tests.probes import Follow, Target
@@ -242,24 +242,38 @@ class TestDefault:
         np.testing.assert_allclose(scatter.std(0), expected, rtol=0.12)
         np.testing.assert_allclose(scatter.mean(0), 0, atol=0.2)
 
-    @pytest.mark.parametrize(("episodes", "share"), [(0.5, 0.5), (6, 0.5), (12, 0.25), (120, 0.025)])
-    def test_ever_fewer_proposals_are_fresh(self, episodes, share):
-        """fresh/e of them after e episodes' worth of steps, at most half."""
-        state, _ = default_play(Follow(), 0, 12)
-        horizon = state.memory.trajectories[0].horizon
-        state = state._replace(centre=1000 * np.ones(2, np.float32), average=900 * np.ones(2, np.float32))
-        state = state._replace(steps=int(episodes * horizon) if episodes > 1 else 1)
-        _, proposals = ask(state, SQUASHED, DEFAULT, 4000)
+    @pytest.mark.parametrize(
+        ("design", "lately", "share"),
+        [
+            (3, 3, 0.1),  # as long as ever: 3/30 of the rollouts
+            (1, 3, 0.25),  # a third as long: 0.25 · 1 / (0.25 · 1 + 0.75 · 3) = 0.1 of the steps
+            (3, 1, 1 / 28),  # three times as long: 1 · 3 / (1 · 3 + 27 · 1) = 0.1 of the steps
+            (1, 300, 0.5),  # never more than half of the rollouts
+        ],
+    )
+    def test_fresh_policies_get_their_share_of_the_steps(self, design, lately, share):
+        def path(length):
+            return make_trajectory(
+                np.zeros(2), np.ones((length, 1)), np.ones((length, 1)), np.ones(length), horizon=300
+            )
+
+        paths = [path(design)] * 8 + [path(7)] * 10 + [path(lately)] * 20
+        state = init(SQUASHED, DEFAULT, 0)._replace(effects=np.ones(2, np.float32), asked=30, steps=300)
+        state = state._replace(memory=Memory(trajectories=tuple(paths), returns=(0.0,) * len(paths)))
+        state = state._replace(centre=1000 * np.ones(2, np.float32))
+        assert algorithm._fresh_share(state, 30, DEFAULT) == pytest.approx(share)
+        proposals = [ask(state._replace(seed=seed), SQUASHED, DEFAULT, 1)[1][0] for seed in range(1500)]
         fresh = [np.abs(p.theta).max() < 500 for p in proposals]
         assert fresh == [p.purpose == "fresh" for p in proposals]
-        assert np.mean(fresh) == pytest.approx(share, rel=0.2)
+        assert np.mean(fresh) == pytest.approx(share, rel=0.25)
 
-    def test_failures_of_a_few_steps_leave_time_for_fresh_policies(self):
-        """The clock counts steps, not rollouts: the same number of rollouts, a tenth of the steps."""
-        state, _ = default_play(Follow(), 0, 30)
-        short = state._replace(steps=state.steps // 10)
-        fresh = [sum(p.purpose == "fresh" for p in ask(s, SQUASHED, DEFAULT, 400)[1]) for s in (state, short)]
-        assert fresh[1] > 3 * fresh[0]
+    def test_ever_fewer_proposals_are_fresh(self):
+        state, _ = default_play(Target(), 0, 12)
+        shares = [algorithm._fresh_share(state, k, DEFAULT) for k in (1, 12, 30, 300)]
+        np.testing.assert_allclose(shares, [0.5, 0.25, 0.1, 0.01])
+        never = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
+        assert algorithm._fresh_share(state, 12, never) == 0
+        assert algorithm._fresh_share(init(SQUASHED, DEFAULT, 0), 12, DEFAULT) == 0.25
 
     def test_a_move_of_the_centre_is_bounded_in_units_of_effect(self):
         settled = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, jump=0.0))

@@ -23,6 +23,7 @@ from ddopg.policies import Policy
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
 MOST_FRESH = 0.5  # of the proposals after the design may be fresh random policies
+LATELY = 20  # rollouts that say how long one is nowadays
 
 
 class Proposal(NamedTuple):
@@ -133,7 +134,7 @@ def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if design and not config.search.effect_units:
         scatter = config.design.spread * rng.standard_normal(policy.size)
         return proposal("design", first_policy(policy, state.seed) + scatter)
-    fresh, check = rng.random(2) < (_fresh_share(state, config), _check_share(state, config))
+    fresh, check = rng.random(2) < (_fresh_share(state, k, config), _check_share(state, config))
     if design or fresh:
         gain = config.exploration.gain * np.sqrt(outputs)
         return proposal("design" if design else "fresh", explore.scattered(rng, unit, gain))
@@ -143,21 +144,26 @@ def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     return proposal("explore", state.centre + explore.scattered(rng, unit, noise))
 
 
-def experience(state: State) -> float:
-    """Episodes' worth of environment steps so far: the clock of everything that changes with time."""
-    return state.steps / state.memory.trajectories[0].horizon if state.memory.size else 0.0
-
-
 def warmth(state: State, config: Config) -> float:
-    """min(1, cooling / experience): 1 at first, falling as experience gathers."""
-    cooling = config.search.cooling
-    return cooling / max(experience(state), cooling) if cooling else 1.0
+    """min(1, cooling / episodes' worth of steps so far): 1 at first, falling as experience gathers."""
+    if not config.search.cooling or not state.memory.size:
+        return 1.0
+    return min(1.0, config.search.cooling * state.memory.trajectories[0].horizon / state.steps)
 
 
-def _fresh_share(state: State, config: Config) -> float:
-    """Share of fresh random policies: `fresh` / experience, at most `MOST_FRESH`."""
-    fresh = config.exploration.fresh
-    return fresh / max(experience(state), fresh / MOST_FRESH) if fresh else 0.0
+def _fresh_share(state: State, k: int, config: Config) -> float:
+    """Share p of fresh random policies at which they get the share s = `fresh`/k of the steps, from
+    s = p f / (p f + (1 − p) l).
+
+    f is the length of a rollout in the initial design, where all were random, and l that of one nowadays. Policies
+    that fail at once are cheap, so there may be many, up to `MOST_FRESH`; where good ones finish early, few.
+    """
+    lengths = [t.length for t in state.memory.trajectories]
+    of_steps = min(config.exploration.fresh / max(k, 1), MOST_FRESH)
+    if not lengths:
+        return of_steps
+    cost = float(np.mean(lengths[: config.design.policies]) / np.mean(lengths[-LATELY:]))
+    return min(of_steps / (of_steps + (1 - of_steps) * cost), MOST_FRESH)
 
 
 def _check_share(state: State, config: Config) -> float:
