@@ -109,6 +109,8 @@ def figure(command: Figure) -> int:
         failures = chosen.run(data, command.quick, execute, command.quiet)
     pictures = chosen.plot(data, command.out, command.quick)
     console = Console()
+    for group in benchmark.same_budgets(chosen.plan(command.quick)):
+        benchmark.print_table(group, data, console)
     for what, path in (("data", data), *(("picture", path) for path in pictures)):
         console.print(f"{what:>8}: {path}", highlight=False, soft_wrap=True)
     return _report_failures(failures, data)

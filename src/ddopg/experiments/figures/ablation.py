@@ -61,18 +61,22 @@ class Ablation(NamedTuple):
         return runs.complete(self.plan(quick), data, execute, quiet)
 
     def plot(self, data: Path, out: Path, quick: bool) -> list[Path]:
-        """Mean curves with the 95 % bootstrap interval of the mean."""
+        """Mean curves, as in the paper; at their ends the 95 % bootstrap interval of the last mean."""
         groups = runs.collect(self.plan(quick), data)
         curves.require_data(groups, self.name, data)
-        picture = curves.canvas(8, 4.6)
+        budget = (QUICK if quick else FULL).budget
+        picture = curves.canvas(8.4, 4.6)
         axes = picture.subplots()
-        for variant in self.variants:
+        for place, variant in enumerate(self.variants, start=1):
             rows = groups.get((ENV, method_of(variant)))
             if rows:
-                curves.draw(axes, curves.mean_and_interval(rows), variant.look, shade=0.1)
+                band = curves.mean_and_interval(rows)
+                curves.draw(axes, band, variant.look, shade=0.0)
+                curves.whisker(axes, band, budget * (1 + 0.02 * place), variant.look)
         axes.axhline(SOLVED[ENV], color="0.6", lw=0.8, ls=(0, (1, 2)))
-        axes.set(xlabel="environment steps", ylabel="mean return of the incumbent", title=self.title)
-        axes.set(xlim=(0, None), ylim=(0, 1020))
+        axes.axvline(budget, color="0.8", lw=0.8)
+        axes.set(xlabel="environment steps", ylabel="return of the incumbent, mean over seeds")
+        axes.set(title=self.title, xlim=(0, budget * (1 + 0.02 * (len(self.variants) + 1))), ylim=(0, 1020))
         axes.xaxis.set_major_formatter(curves.thousands)
         axes.grid(alpha=0.25)
         picture.legend(loc="outside right center", frameon=False)

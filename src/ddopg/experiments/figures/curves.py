@@ -80,6 +80,13 @@ def draw(axes: Axes, band: Band, look: Look, shade: float = 0.15) -> Any:
     return line
 
 
+def whisker(axes: Axes, band: Band, place: float, look: Look) -> None:
+    """The last values beside the curves, where they do not hide each other."""
+    style = {"-": "solid", "--": "dashed", ":": "dotted"}[look.line]
+    axes.vlines(place, band.low[-1], band.high[-1], color=look.colour, lw=1.6, linestyles=style)
+    axes.plot([place], band.middle[-1:], "o", ms=4, color=look.colour)
+
+
 def thousands(value: float, _: Any = None) -> str:
     """A tick label: 500, 20k, 1M."""
     for size, letter in ((1e6, "M"), (1e3, "k")):

@@ -23,18 +23,18 @@ def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: b
     held = bench.finished(data)
     for kind in dict.fromkeys(job.kind for job in wanted if job.key not in held):
         baselines.check_packages(kind)
-    return bench.complete(wanted, data, execute, quiet)
+    return bench.complete(wanted, data, execute, quiet, option="--data")
 
 
-def installed(wanted: Sequence[Job]) -> list[Job]:
-    """The jobs whose packages are there; the others are left out with a word."""
+def installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
+    """The jobs whose packages are there; the others are left out, with a word if asked."""
     missing: dict[str, str] = {}
     for job in wanted:
         try:
             baselines.check_packages(job.kind)
         except MissingPackageError as error:
             missing[job.method] = str(error)
-    if missing:
+    if missing and tell:
         reasons = "; ".join(dict.fromkeys(missing.values()))
         print(f"ddopg: left out: {', '.join(missing)}: {reasons}", file=sys.stderr)
     return [job for job in wanted if job.method not in missing]
