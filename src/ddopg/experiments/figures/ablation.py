@@ -73,9 +73,12 @@ class Ablation(NamedTuple):
                 band = curves.mean_and_interval(rows)
                 curves.draw(axes, band, variant.look, shade=0.0)
                 curves.whisker(axes, band, budget * (1 + 0.02 * place), variant.look)
-        axes.axhline(SOLVED[ENV], color="0.6", lw=0.8, ls=(0, (1, 2)))
+        curves.solved(axes, SOLVED[ENV])
         axes.axvline(budget, color="0.8", lw=0.8)
-        axes.set(xlabel="environment steps", ylabel="return of the incumbent, mean over seeds")
+        axes.set(
+            xlabel="environment steps",
+            ylabel="return of the incumbent, mean over seeds\n(right: 95 % interval of the last mean)",
+        )
         axes.set(title=self.title, xlim=(0, budget * (1 + 0.02 * (len(self.variants) + 1))), ylim=(0, 1020))
         axes.xaxis.set_major_formatter(curves.thousands)
         axes.grid(alpha=0.25)

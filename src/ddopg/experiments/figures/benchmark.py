@@ -146,7 +146,7 @@ def rivals_picture(
     """IQM and its interval against steps on a logarithmic axis: search in parameter space above, tuned learners in
     action space below."""
     picture = curves.canvas(11, 7.6)
-    rows = picture.subfigures(2, 1)
+    rows: Any = picture.subfigures(2, 1)
     for row, looks in zip(rows, (IN_PARAMETER_SPACE, IN_ACTION_SPACE), strict=True):
         panels = row.subplots(1, len(tasks), squeeze=False)[0]
         for axes, env in zip(panels, tasks, strict=True):
@@ -170,9 +170,9 @@ def _panel(
     looks: Mapping[str, Look],
     missing: Mapping[str, str],
 ) -> None:
-    for method in reversed(bands):  # the first of the looks on top
+    for method in reversed(list(bands)):  # the first of the looks on top
         curves.draw(axes, bands[method], looks[method], shade=0.13)
-    axes.axhline(SOLVED[env], color="0.6", lw=0.8, ls=(0, (1, 2)))
+    curves.solved(axes, SOLVED[env])
     axes.set(xlabel="environment steps", ylim=RANGES[env])
     axes.set_title(env, fontsize=11)
     axes.xaxis.set_major_formatter(curves.thousands)

@@ -87,6 +87,13 @@ def whisker(axes: Axes, band: Band, place: float, look: Look) -> None:
     axes.plot([place], band.middle[-1:], "o", ms=4, color=look.colour)
 
 
+def solved(axes: Axes, threshold: float) -> None:
+    """A line at the return that is called solved."""
+    axes.axhline(threshold, color="0.55", lw=0.8, ls=(0, (1, 2)))
+    spot: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+    axes.text(0.995, threshold, "solved", fontsize=7, color="0.4", **spot)
+
+
 def thousands(value: float, _: Any = None) -> str:
     """A tick label: 500, 20k, 1M."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
