@@ -117,8 +117,7 @@ class Figure:
     redraw: bool = False
     """Compute nothing, draw what is there."""
     data: Path | None = None
-    """Directory of the data; benchmarks/figures/NAME where that exists (in a clone), else runs/figures/NAME. Stopped
-    at any time, the same command goes on from what is there."""
+    """Directory of the data; benchmarks/figures/NAME in a clone, else runs/figures/NAME. Nothing is run twice."""
     out: Path = Path("runs/figures")
     """Directory for the pictures."""
     workers: int = 1

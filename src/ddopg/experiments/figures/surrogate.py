@@ -78,7 +78,9 @@ def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
         content = json.dumps(section(settings), allow_nan=False)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content + "\n")
+            unfinished = path.with_suffix(".unfinished")
+            unfinished.write_text(content + "\n")
+            unfinished.replace(path)
         except OSError as error:
             raise ArtefactError(
                 f"cannot write into {data}: {error.strerror or error}; choose a writable directory with --data"
