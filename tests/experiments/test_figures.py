@@ -410,8 +410,8 @@ class TestCommand:
 
     @pytest.mark.parametrize("name", ["ablation-history", "ablation-lengthscale", "ablation-temperature"])
     def test_the_committed_ablations_are_complete(self, name):
-        held = bench.finished(ROOT / "benchmarks/figures" / name)
-        assert {job.key for job in figures.figure(name).plan(False)} == set(held)
+        planned = [job.key for job in figures.figure(name).plan(False)]
+        assert sorted(keys(ROOT / "benchmarks/figures" / name)) == sorted(planned)
 
     def test_a_killed_figure_goes_on_and_counts_nothing_twice(self, tmp_path):
         code = """
