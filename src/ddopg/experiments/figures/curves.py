@@ -90,8 +90,8 @@ def whisker(axes: Axes, band: Band, place: float, look: Look) -> None:
 def solved(axes: Axes, threshold: float) -> None:
     """A line at the return that is called solved."""
     axes.axhline(threshold, color="0.55", lw=0.8, ls=(0, (1, 2)))
-    spot: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "top"}
-    axes.text(0.995, threshold, "solved", fontsize=7, color="0.4", **spot)
+    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "rotation": 90, "va": "center"}
+    axes.text(1.01, threshold, "solved", fontsize=7, color="0.4", **beside)
 
 
 def thousands(value: float, _: Any = None) -> str:
