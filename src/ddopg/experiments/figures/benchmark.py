@@ -78,8 +78,8 @@ IN_ACTION_SPACE = {
     "reinforce-tuned": Look("REINFORCE, tuned", BLUE),
     "trpo-tuned": Look("TRPO, tuned", ORANGE),
     "ppo-tuned": Look("PPO, tuned", GREEN),
-    "sac-tuned": Look("SAC, tuned (5 seeds)", SKY),
-    "sac": Look("SAC (5 seeds)", SKY, ":"),
+    "sac-tuned": Look("SAC, tuned", SKY),
+    "sac": Look("SAC", SKY, ":"),
 }
 
 
@@ -179,7 +179,7 @@ def _panel(
     axes.grid(alpha=0.25)
     told = [f"{method} {count}" for method, count in missing.items() if method in looks]
     if told:
-        note = "seeds still missing:\n" + "\n".join(told)
+        note = "seeds so far:\n" + "\n".join(told)
         axes.text(
             0.98, 0.03, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=6.5, color="0.35"
         )
