@@ -82,7 +82,14 @@ def broken():
 class TestHelp:
     @pytest.mark.parametrize(
         "arguments",
-        [["--help"], ["train", "--help"], ["evaluate", "--help"], ["play", "--help"], ["bench", "--help"]],
+        [
+            ["--help"],
+            ["train", "--help"],
+            ["evaluate", "--help"],
+            ["play", "--help"],
+            ["bench", "--help"],
+            ["figure", "--help"],
+        ],
     )
     def test_help_answers_without_importing_jax_and_at_once(self, arguments):
         code = f"""

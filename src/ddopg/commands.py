@@ -24,8 +24,8 @@ from ddopg.compilation import keep_compiled_programs
 from ddopg.envs.gym_adapter import make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.experiments import bench as benchmark
-from ddopg.experiments import jobs, workers
-from ddopg.options import Bench, Evaluate, Play, Train
+from ddopg.experiments import figures, jobs, workers
+from ddopg.options import Bench, Evaluate, Figure, Play, Train
 from ddopg.plain import to_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.runs import RunDirectory, policy_file
@@ -94,10 +94,33 @@ def bench(command: Bench) -> int:
     console = Console()
     benchmark.print_table(wanted, command.out, console)
     console.print(f"records: {command.out / benchmark.RECORDS}", highlight=False, soft_wrap=True)
+    return _report_failures(failures, command.out)
+
+
+def figure(command: Figure) -> int:
+    """Compute what is missing of a figure's data, then draw it; 1 if a run failed."""
+    require(command.workers >= 1, f"--workers must be at least 1, got {command.workers}")
+    keep_compiled_programs()
+    chosen = figures.figure(command.name)
+    data = command.data or figures.home_of_data(command.name, command.quick)
+    failures = []
+    if not command.redraw:
+        execute = partial(workers.run_locally, workers=command.workers)
+        failures = chosen.run(data, command.quick, execute, command.quiet)
+    pictures = chosen.plot(data, command.out, command.quick)
+    console = Console()
+    for group in benchmark.same_budgets(chosen.plan(command.quick)):
+        benchmark.print_table(group, data, console)
+    for what, path in (("data", data), *(("picture", path) for path in pictures)):
+        console.print(f"{what:>8}: {path}", highlight=False, soft_wrap=True)
+    return _report_failures(failures, data)
+
+
+def _report_failures(failures: list[workers.Failed], out: Path) -> int:
     for failure in failures:
         print(
             f"ddopg: failed: {failure.job}: {failure.reason.strip().splitlines()[-1]}\n"
-            f"       see {benchmark.failure_file(command.out, failure.job)}; the same command tries it again",
+            f"       see {benchmark.failure_file(out, failure.job)}; the same command tries it again",
             file=sys.stderr,
         )
     return 1 if failures else 0

@@ -11,6 +11,9 @@ import tyro
 from ddopg.config import Config
 
 PresetName = Literal["default", "paper", "released"]
+FigureName = Literal[
+    "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"
+]
 
 
 @dataclass(frozen=True)
@@ -95,5 +98,29 @@ class Bench:
     """Directory for the records. Stopped at any time, the same command goes on from what is there."""
     eval_episodes: int = 100
     """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
+    quiet: bool = False
+    """No progress display."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Draw a figure of the paper: what is missing of its data is computed, then the picture is drawn from them.
+
+    surrogate: Fig. 1; benchmark: Fig. 2, and a second picture with all rivals; ablation-history: Fig. 3;
+    ablation-lengthscale: Fig. 4; ablation-temperature: Fig. 5.
+    """
+
+    name: Annotated[tyro.conf.Positional[FigureName], tyro.conf.arg(metavar="NAME")]
+    """Which one."""
+    quick: bool = False
+    """A small version in about a minute, from data of its own: fewer seeds, steps and episodes."""
+    redraw: bool = False
+    """Compute nothing, draw what is there."""
+    data: Path | None = None
+    """Directory of the data; benchmarks/figures/NAME in a clone, else runs/figures/NAME. Nothing is run twice."""
+    out: Path = Path("runs/figures")
+    """Directory for the pictures."""
+    workers: int = 1
+    """Local processes, one run and one thread each."""
     quiet: bool = False
     """No progress display."""

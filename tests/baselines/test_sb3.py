@@ -99,6 +99,16 @@ def test_a_policy_counts_after_its_update_not_before(kind):
     assert not np.array_equal(steps[0][1], steps[1][1])
 
 
+@pytest.mark.parametrize("kind", SMALL)
+def test_learning_writes_no_files(kind, tmp_path, monkeypatch):
+    """The libraries' own logger makes a temporary directory at every piece."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for checkpoint in baselines.learner(kind)(make("cartpole"), 0, SMALL[kind]):
+        if checkpoint.steps >= 500:
+            break
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_one_thread_per_worker(monkeypatch):
     import torch
 

@@ -107,9 +107,17 @@ def parameters_of(student: Student) -> np.ndarray:
 
 
 def _learn(student: Student) -> Iterator[Checkpoint]:
+    _log_nothing(student.model)
     while True:
         yield Checkpoint(int(student.model.num_timesteps), student.policy, parameters_of(student))
         student.model.learn(student.piece, reset_num_timesteps=False)
+
+
+def _log_nothing(model: Any) -> None:
+    """Without a logger of its own, a model makes a new temporary directory at every call of `learn`."""
+    from stable_baselines3.common.logger import Logger
+
+    model.set_logger(Logger(folder=None, output_formats=[]))
 
 
 def _on_policy(

@@ -24,21 +24,23 @@ from ddopg.experiments.workers import Done, Event, Failed, Progressed
 
 RECORDS = "records.jsonl"
 BOOTSTRAP_SEED = 0  # the table is the same whenever it is printed
-NARROWEST = 100  # columns of a terminal in which the table is not cut
+COLUMNS = 104  # of the table without its first column, at their widest
 
 Execute = Callable[[Sequence[Job]], Iterator[Event]]
 Show = Callable[[Event], None]
 
 
-def complete(jobs: Sequence[Job], out: Path, execute: Execute, quiet: bool = False) -> list[Failed]:
-    """Run the jobs that the directory does not hold yet; return those that failed."""
+def complete(
+    jobs: Sequence[Job], out: Path, execute: Execute, quiet: bool = False, option: str = "--out"
+) -> list[Failed]:
+    """Run the jobs that the directory, named by that option, does not hold yet; return those that failed."""
     try:
         (out / "failures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArtefactError(
-            f"cannot write into {out}: {error.strerror or error}; choose a writable directory with --out"
+            f"cannot write into {out}: {error.strerror or error}; choose a writable directory with {option}"
         ) from error
-    with records.sole_writer(out):
+    with records.sole_writer(out, option):
         records.repair(out / RECORDS)
         missing = [job for job in jobs if job.key not in finished(out)]
         with progress(missing, len(jobs), quiet) as show:
@@ -108,7 +110,7 @@ def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
 
 def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
     """Statistics of the jobs' records: a table per task, and below all known tasks together."""
-    console.width = max(console.width, NARROWEST)
+    console.width = max(console.width, COLUMNS + max((len(job.method) for job in jobs), default=0))
     found = finished(out)
     groups: dict[str, dict[str, list[Record]]] = {}
     for job in jobs:
@@ -117,6 +119,17 @@ def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
     for env, methods in groups.items():
         console.print(_table(env, methods))
     _print_overall(groups, console)
+
+
+def same_budgets(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs in groups of methods that have the same budget on every task: what one table can compare."""
+    budgets: dict[str, set[tuple[str, int]]] = {}
+    for job in jobs:
+        budgets.setdefault(job.method, set()).add((job.env, job.budget))
+    groups: dict[frozenset[tuple[str, int]], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(frozenset(budgets[job.method]), []).append(job)
+    return list(groups.values())
 
 
 def _table(env: str, methods: dict[str, list[Record]]) -> Table:

@@ -52,7 +52,7 @@ def repair(path: Path) -> None:
 
 
 @contextmanager
-def sole_writer(directory: Path) -> Iterator[None]:
+def sole_writer(directory: Path, option: str = "--out") -> Iterator[None]:
     """Only one benchmark may write into a directory; the lock falls with the process, however it ends."""
     try:
         import fcntl
@@ -64,7 +64,7 @@ def sole_writer(directory: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ArtefactError(
-                f"another benchmark is writing into {directory}; wait for its end, or choose another --out"
+                f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
             ) from error
         yield
 

@@ -1,0 +1,111 @@
+"""What the three ablations share: DD-OPG on cartpole with one part changed at a time, ten seeds, mean curves.
+
+They start from the preset `released`: the authors' figures can only come from their code, and with the equations as
+printed (`paper`) too little is learnt on this task to tell one change from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ddopg import baselines
+from ddopg.experiments import bench
+from ddopg.experiments.figures import curves, runs
+from ddopg.experiments.figures.curves import Look
+from ddopg.experiments.jobs import Job
+from ddopg.experiments.stats import SOLVED
+from ddopg.experiments.workers import Failed
+from ddopg.plain import to_dict
+
+ENV = "cartpole"
+START = "ddopg-released"
+
+
+class Size(NamedTuple):
+    """How much is run."""
+
+    budget: int  # environment steps
+    episodes: int  # per evaluation
+    seeds: tuple[int, ...]
+
+
+FULL = Size(8_000, 100, runs.SEEDS)
+QUICK = Size(1_000, 20, runs.SEEDS[:2])
+
+
+class Variant(NamedTuple):
+    """One curve: a method of the benchmark with some of its settings changed."""
+
+    look: Look
+    changes: dict[str, Any]  # field, or part.field → value
+    start: str = START
+
+
+class Ablation(NamedTuple):
+    """One figure."""
+
+    name: str
+    title: str
+    variants: Sequence[Variant]
+
+    def plan(self, quick: bool) -> list[Job]:
+        """All runs, seeds outermost."""
+        size = QUICK if quick else FULL
+        return [job_of(variant, seed, size) for seed in size.seeds for variant in self.variants]
+
+    def run(self, data: Path, quick: bool, execute: bench.Execute, quiet: bool) -> list[Failed]:
+        """Run what the directory does not hold yet."""
+        return runs.complete(self.plan(quick), data, execute, quiet)
+
+    def plot(self, data: Path, out: Path, quick: bool) -> list[Path]:
+        """Mean curves, as in the paper; at their ends the 95 % bootstrap interval of the last mean."""
+        groups = runs.collect(self.plan(quick), data)
+        curves.require_data(groups, self.name, data)
+        budget = (QUICK if quick else FULL).budget
+        picture = curves.canvas(8.4, 4.6)
+        axes = picture.subplots()
+        for place, variant in enumerate(self.variants, start=1):
+            rows = groups.get((ENV, method_of(variant)))
+            if rows:
+                band = curves.mean_and_interval(rows)
+                curves.draw(axes, band, variant.look, shade=0.0)
+                curves.whisker(axes, band, budget * (1 + 0.02 * place), variant.look)
+        curves.solved(axes, SOLVED[ENV])
+        axes.axvline(budget, color="0.8", lw=0.8)
+        axes.set(
+            xlabel="environment steps",
+            ylabel="return of the incumbent, mean over seeds\n(right: 95 % interval of the last mean)",
+        )
+        axes.set(title=self.title, xlim=(0, budget * (1 + 0.02 * (len(self.variants) + 1))), ylim=(0, 1020))
+        axes.xaxis.set_major_formatter(curves.thousands)
+        axes.grid(alpha=0.25)
+        picture.legend(loc="outside right center", frameon=False)
+        return [curves.save(picture, out / f"{self.name}.png")]
+
+
+def changed(settings: Any, changes: dict[str, Any]) -> Any:
+    """The settings with some fields replaced, each named `field` or `part.field`."""
+    for name, value in changes.items():
+        part, _, field = name.rpartition(".")
+        inner = {field: value}
+        settings = replace(settings, **{part: replace(getattr(settings, part), **inner)} if part else inner)
+    return settings
+
+
+def method_of(variant: Variant) -> str:
+    """The name in the records, the benchmark's own where nothing is changed."""
+    return " ".join([variant.start, *(f"{name}={_text(value)}" for name, value in variant.changes.items())])
+
+
+def job_of(variant: Variant, seed: int, size: Size) -> Job:
+    """The run of one variant on one seed."""
+    method = baselines.method(variant.start)
+    settings = to_dict(changed(method.settings_for(ENV), variant.changes))
+    return Job(ENV, method_of(variant), method.kind, settings, seed, size.budget, size.episodes)
+
+
+def _text(value: Any) -> str:
+    return ",".join(f"{v:.4g}" for v in value) if isinstance(value, tuple) else f"{value:g}"

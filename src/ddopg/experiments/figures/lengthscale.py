@@ -1,0 +1,27 @@
+"""Fig. 4: the length-scale of the surrogate, log Σ from 1 to 4.
+
+Σ is read as the released code has it, whose figure it is: log σ = log Σ, a standard deviation.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ddopg.experiments.figures.ablation import Ablation, Variant
+from ddopg.experiments.figures.curves import BLUE, GREEN, ORANGE, RED, Look
+
+COLOURS = {4: BLUE, 3: ORANGE, 2: GREEN, 1: RED}
+CHOSEN = 3  # of the preset
+
+SETTINGS = Ablation(
+    "ablation-lengthscale",
+    "cartpole: length-scale Σ of the surrogate",
+    tuple(
+        Variant(
+            Look(f"log Σ = {log}" + (" (preset)" if log == CHOSEN else ""), colour),
+            {} if log == CHOSEN else {"surrogate.length_scale": (math.exp(log),)},
+        )
+        for log, colour in COLOURS.items()
+    ),
+)
+plan, run, plot = SETTINGS.plan, SETTINGS.run, SETTINGS.plot

@@ -1,0 +1,56 @@
+"""Figures that are drawn from runs: planning, completing and collecting them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ddopg import baselines
+from ddopg.errors import MissingPackageError
+from ddopg.experiments import bench, jobs
+from ddopg.experiments.jobs import Job
+from ddopg.experiments.records import Record
+from ddopg.experiments.workers import Failed
+
+SEEDS = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
+"""The paper's ten."""
+
+
+def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: bool) -> list[Failed]:
+    """Run what the directory does not hold yet; all packages for that must be there before anything runs."""
+    jobs.check(wanted)
+    held = bench.finished(data)
+    for kind in dict.fromkeys(job.kind for job in wanted if job.key not in held):
+        baselines.check_packages(kind)
+    return bench.complete(wanted, data, execute, quiet, option="--data")
+
+
+def installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
+    """The jobs whose packages are there; the others are left out, with a word if asked."""
+    missing: dict[str, str] = {}
+    for job in wanted:
+        try:
+            baselines.check_packages(job.kind)
+        except MissingPackageError as error:
+            missing[job.method] = str(error)
+    if missing and tell:
+        reasons = "; ".join(dict.fromkeys(missing.values()))
+        print(f"ddopg: left out: {', '.join(missing)}: {reasons}", file=sys.stderr)
+    return [job for job in wanted if job.method not in missing]
+
+
+def collect(wanted: Sequence[Job], data: Path) -> dict[tuple[str, str], list[Record]]:
+    """(task, method) → its finished runs, in the order of the plan; a word about those that are missing."""
+    held = bench.finished(data)
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for job in wanted:
+        if job.key in held:
+            groups.setdefault((job.env, job.method), []).append(held[job.key])
+    missing = sum(job.key not in held for job in wanted)
+    if groups and missing:
+        print(
+            f"ddopg: {missing} of {len(wanted)} runs are not in {data}; the picture shows the others",
+            file=sys.stderr,
+        )
+    return groups

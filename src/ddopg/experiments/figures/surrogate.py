@@ -1,0 +1,219 @@
+"""Fig. 1: the surrogate along a line through a near-optimal policy, for three length-scales, beside the truth.
+
+A short run of DD-OPG finds the policy. Policies along a random direction through it are rolled out once each: the
+surrogate's data. The truth is the mean return of independent episodes, none of which the surrogate sees.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import jax
+import numpy as np
+
+from ddopg._version import __version__
+from ddopg.agent import DDOPG
+from ddopg.algorithm import integer, stream
+from ddopg.config import Config, SelectionConfig, SurrogateConfig
+from ddopg.data import Trajectory
+from ddopg.envs.gym_adapter import make
+from ddopg.errors import ArtefactError
+from ddopg.evidence import prepare
+from ddopg.experiments.bench import Execute
+from ddopg.experiments.figures import curves
+from ddopg.experiments.jobs import Job
+from ddopg.experiments.workers import Failed
+from ddopg.memory import Memory, Selection, add
+from ddopg.plain import to_dict
+from ddopg.policies import Policy
+from ddopg.rollout import FIRST_EVALUATION_SEED, evaluate, rollout
+from ddopg.surrogate import estimate, log_weights
+
+NAME = "surrogate"
+FILE = "section.json"
+
+
+class Settings(NamedTuple):
+    """What is computed."""
+
+    env: str = "cartpole"
+    seed: int = 2  # of the run that finds the policy, of the direction and of the rollouts
+    steps: int = 4_000  # of that run
+    extent: float = 2.5  # the line is θ* + x·v, ‖v‖ = 1, |x| ≤ extent
+    rollouts: int = 25  # the surrogate's data
+    points: int = 161  # at which everything is drawn
+    episodes: int = 300  # of the truth at each point
+    log_covariances: tuple[float, ...] = (6.0, 3.0, 0.0)  # log Σ in N²: long, middle, short
+    delta: float = 0.2  # of the lower bound (paper, Fig. 1)
+
+
+SETTINGS = Settings()
+QUICK = Settings(points=61, episodes=100)
+
+
+class Curves(NamedTuple):
+    """What the surrogate says along the line, each (points,)."""
+
+    mean: np.ndarray
+    deviation: np.ndarray  # of the return
+    lower_bound: np.ndarray
+    ess: np.ndarray
+
+
+def plan(quick: bool) -> list[Job]:
+    """No runs: everything is computed at once, in seconds."""
+    return []
+
+
+def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
+    """Compute the section, unless the directory holds it."""
+    settings = QUICK if quick else SETTINGS
+    path = data / FILE
+    if not path.exists() or _read(path)["settings"] != _plain(settings):
+        content = json.dumps(section(settings), allow_nan=False)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = path.with_suffix(".unfinished")
+            unfinished.write_text(content + "\n")
+            unfinished.replace(path)
+        except OSError as error:
+            raise ArtefactError(
+                f"cannot write into {data}: {error.strerror or error}; choose a writable directory with --data"
+            ) from error
+    return []
+
+
+def section(settings: Settings) -> dict[str, Any]:
+    """Everything that is drawn, as plain numbers."""
+    env = make(settings.env)
+    agent = DDOPG(env, seed=settings.seed).learn(settings.steps)
+    policy, best = agent.policy, agent.state.incumbent.theta
+    towards = direction(settings.seed, policy.size)
+    x = np.linspace(-settings.extent, settings.extent, settings.points)
+    line = (best + x[:, None] * towards).astype(np.float32)
+    where = stream(settings.seed, 1, "section").uniform(-settings.extent, settings.extent, settings.rollouts)
+    data = [
+        rollout(env, policy, best + at * towards, integer(settings.seed, k, "section rollout"))
+        for k, at in enumerate(where)
+    ]
+    mean, deviation = truth(env, policy, line, settings.episodes)
+    return {
+        "version": __version__,
+        "settings": _plain(settings),
+        "config": to_dict(agent.config),
+        "theta": _rounded(best, 7),
+        "direction": _rounded(towards, 7),
+        "x": _rounded(x, 5),
+        "truth": {"mean": _rounded(mean), "deviation": _rounded(deviation)},
+        "data": {"x": _rounded(where, 5), "returns": _rounded([t.rewards.sum() for t in data])},
+        "surrogate": [
+            {name: _rounded(values) for name, values in zip(Curves._fields, found, strict=True)}
+            for log in settings.log_covariances
+            for found in [along(policy, line, data, math.exp(log / 2), settings.delta)]
+        ],
+    }
+
+
+def direction(seed: int, size: int) -> np.ndarray:
+    """A random unit vector (D,), all directions alike."""
+    v = stream(seed, 0, "section").standard_normal(size)
+    return v / np.linalg.norm(v)
+
+
+def truth(env: gym.Env, policy: Policy, line: np.ndarray, episodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the return of each policy (P, D), over the same fresh episodes."""
+    seeds = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + episodes)
+    returns = np.array([evaluate(env, policy, theta, seeds) for theta in line])
+    return returns.mean(axis=1), returns.std(axis=1)
+
+
+def along(policy: Policy, line: np.ndarray, data: Sequence[Trajectory], sigma: float, delta: float) -> Curves:
+    """The surrogate of the data, of length-scale σ in units of the action, at every policy (P, D) of the line."""
+    number = len(data)
+    config = Config(
+        selection=SelectionConfig(size=number),
+        surrogate=SurrogateConfig(length_scale=tuple(sigma / unit for unit in policy.unit), delta=delta),
+    )
+    memory = Memory()
+    for trajectory in data:
+        memory = add(memory, trajectory)
+    everything = Selection(np.arange(number), np.ones(number, np.int64))
+    _, evidence = prepare(memory, everything, line[0], np.ones(policy.size, np.float32), policy, config)
+    bound = float(np.max(np.abs(memory.returns)))
+
+    @jax.jit
+    def believe(theta: jax.Array) -> Any:
+        log_w = log_weights(policy, theta, evidence, config.surrogate)
+        return estimate(log_w, evidence, bound, config.surrogate)
+
+    found = jax.vmap(believe)(line)
+    return Curves(*map(np.asarray, (found.mean, np.sqrt(found.variance), found.lower_bound, found.ess)))
+
+
+def plot(data: Path, out: Path, quick: bool) -> list[Path]:
+    """One panel per length-scale."""
+    path = data / FILE
+    curves.require_data(path.exists(), NAME, data)
+    found = _read(path)
+    settings, x, real = found["settings"], found["x"], found["truth"]
+    picture = curves.canvas(11, 4.6)
+    panels = picture.subplots(1, len(found["surrogate"]), sharey=True, squeeze=False)[0]
+    for axes, log, belief in zip(panels, settings["log_covariances"], found["surrogate"], strict=True):
+        _shade(axes, x, real, curves.BLUE, f"truth, mean ± sd of {settings['episodes']} episodes")
+        _shade(axes, x, belief, curves.RED, "surrogate, mean ± sd of the return")
+        axes.plot(
+            x,
+            belief["lower_bound"],
+            "--",
+            color=curves.RED,
+            lw=1.2,
+            label=f"lower bound, δ = {settings['delta']:g}",
+        )
+        axes.plot(
+            found["data"]["x"],
+            found["data"]["returns"],
+            "o",
+            ms=4,
+            color="0.35",
+            mec="white",
+            mew=0.5,
+            label=f"data, {settings['rollouts']} rollouts",
+        )
+        axes.set_title(f"log Σ = {log:g}  (σ = {math.exp(log / 2):.3g} N)", fontsize=11)
+        axes.set(xlabel="distance from θ* along a random direction", xlim=(x[0], x[-1]))
+        axes.grid(alpha=0.25)
+    panels[0].set_ylabel(f"return on {settings['env']}")
+    handles, labels = panels[0].get_legend_handles_labels()
+    picture.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return [curves.save(picture, out / f"{NAME}.png")]
+
+
+def _shade(axes: Any, x: list[float], curve: dict[str, list[float]], colour: str, label: str) -> None:
+    mean, deviation = np.array(curve["mean"]), np.array(curve["deviation"])
+    axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.2, lw=0)
+    axes.plot(x, mean, color=colour, lw=1.8, label=label)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+        if isinstance(found, dict) and "settings" in found:
+            return found
+    except (ValueError, OSError):
+        pass
+    raise ArtefactError(
+        f"{path} does not hold the data of the figure {NAME}; remove it, and ddopg figure {NAME} computes it again"
+    )
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    return json.loads(json.dumps(settings._asdict()))
+
+
+def _rounded(values: Any, digits: int = 3) -> list[float]:
+    return [round(float(value), digits) for value in values]
