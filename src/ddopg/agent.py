@@ -18,9 +18,12 @@ from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.data import Trajectory, make_trajectory
 from ddopg.display import progress
-from ddopg.envs.gym_adapter import Problem, make, problem_of, problem_of_spaces
-from ddopg.errors import ConfigError, TrajectoryError, require
+from ddopg.envs.gym_adapter import Problem, make, make_known, problem_of, problem_of_spaces
+from ddopg.errors import ConfigError, SpaceError, TrajectoryError, require
+from ddopg.interrupts import shielded
 from ddopg.rollout import rollout
+from ddopg.rows import Description
+from ddopg.runs import RunStore
 
 Callback = Callable[["DDOPG", Info], bool | None]
 
@@ -61,6 +64,7 @@ class DDOPG:
         observation_space, action_space, horizon: instead of `env`; `horizon` also overrides its time limit.
         preset: `default`, `paper` or `released`; or give a whole `config`.
         seed: the same seed, configuration and machine give the same run, bit for bit.
+        run_directory: every rollout told is kept there, safe before `tell` returns; `DDOPG.resume` goes on with it.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class DDOPG:
         preset: str = "default",
         config: Config | None = None,
         seed: int = 0,
+        run_directory: str | os.PathLike[str] | None = None,
     ) -> None:
         keep_compiled_programs()
         require(
@@ -80,10 +85,53 @@ class DDOPG:
             f"the seed must be an integer and not negative, got {seed!r}",
         )
         self.env = make(env) if isinstance(env, str) else env
+        self.environment = env if isinstance(env, str) else _name_of(env)
         self.config = config or preset_config(preset)
         self.problem = _problem(self.env, observation_space, action_space, horizon)
         self.policy = policy_for(self.problem, self.config)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
+        self.store: RunStore | None = None
+        if run_directory is not None:
+            self.record(run_directory)
+
+    @classmethod
+    def resume(cls, run_directory: str | os.PathLike[str], env: gym.Env | str | None = None) -> DDOPG:
+        """Go on with a run exactly where it stopped.
+
+        `env` is needed where the run does not know it by a registered name. The name of a module is never taken from
+        the file: nothing that is read from disk runs code.
+        """
+        store, state = RunStore.resume(Path(run_directory))
+        about = store.description
+        try:
+            if env is None and about.environment is not None:
+                env = make_known(about.environment, "DDOPG.resume(..., env=...)")
+            agent = cls(env, **_spaces(about.problem, env), config=about.config)
+            require(
+                agent.problem == about.problem,
+                f"the run is about {about.problem}, the environment poses {agent.problem}; "
+                "give the environment that it was begun with",
+                SpaceError,
+            )
+        except BaseException:
+            store.close()
+            raise
+        agent.state, agent.store, agent.environment = state, store, about.environment
+        return agent
+
+    def record(self, run_directory: str | os.PathLike[str], command: dict[str, Any] | None = None) -> None:
+        """Keep everything from now on in a new run store; `command` says how the run was asked for."""
+        require(
+            self.store is None and self.state.asked == 0,
+            "a run is recorded from its beginning; make a new DDOPG with run_directory=...",
+        )
+        about = Description(self.problem, self.config, self.environment, command or {})
+        self.store = RunStore.create(Path(run_directory), about, self.state)
+
+    def close(self) -> None:
+        """Let another process go on with the run. Everything told is already safe."""
+        if self.store is not None:
+            self.store.close()
 
     def ask(self, n: int | None = None) -> list[Proposal]:
         """Policies to roll out next: the initial design first, one proposal afterwards (or `n`)."""
@@ -92,10 +140,18 @@ class DDOPG:
         return [self._hand_out(proposal) for proposal in proposals]
 
     def tell(self, proposal: Proposal, trajectory: Trajectory) -> Info:
-        """Take in what happened when the proposal was rolled out, and improve the policy."""
+        """Take in what happened when the proposal was rolled out, and improve the policy.
+
+        With a run directory, the rollout is on the disk when this returns. Ctrl-C and SIGTERM wait for the end of it;
+        if it raises, nothing has changed and the same can be told again.
+        """
         self._check(trajectory)
         pure = algorithm.Proposal(proposal.number, proposal.theta, proposal.seed, proposal.purpose)
-        self.state, info = algorithm.tell(self.state, pure, trajectory, self.policy, self.config)
+        with shielded():
+            state, info = algorithm.tell(self.state, pure, trajectory, self.policy, self.config)
+            if self.store is not None:
+                self.store.tell(pure, state, info)
+            self.state = state
         return info
 
     def learn(
@@ -160,8 +216,7 @@ class DDOPG:
         return Proposal(proposal, self._trained(proposal.theta, {}))
 
     def _trained(self, theta: np.ndarray, note: dict[str, Any]) -> TrainedPolicy:
-        environment = self.env.spec.id if self.env is not None and self.env.spec is not None else None
-        return TrainedPolicy(theta, self.problem, self.config, environment, note)
+        return TrainedPolicy(theta, self.problem, self.config, _name_of(self.env), note)
 
     def _check(self, trajectory: Trajectory) -> None:
         require(
@@ -218,6 +273,21 @@ class _Budget:
     def spent(self, state: State) -> bool:
         """Whether nothing is left."""
         return self.used(state) >= self.total
+
+
+def _name_of(env: gym.Env | None) -> str | None:
+    return env.spec.id if env is not None and env.spec is not None else None
+
+
+def _spaces(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
+    """What a learner is told about a problem that is known already."""
+    if env is not None:
+        return {"horizon": problem.horizon}
+    return {
+        "observation_space": gym.spaces.Box(-np.inf, np.inf, (problem.observation_size,)),
+        "action_space": gym.spaces.Box(np.array(problem.low), np.array(problem.high), dtype=np.float64),
+        "horizon": problem.horizon,
+    }
 
 
 def _problem(env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None) -> Problem:

@@ -69,7 +69,7 @@ class TrainedPolicy(NamedTuple):
         """Write it as one safetensors file, whole or not at all."""
         path = Path(path)
         data = safetensors.numpy.save({"theta": self.theta}, metadata=_describe(self))
-        return _write_atomically(path, data)
+        return write_atomically(path, data)
 
 
 def policy_for(problem: Problem, config: Config) -> Policy:
@@ -131,7 +131,7 @@ def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPoli
     try:
         trained = TrainedPolicy(
             theta=theta,
-            problem=_problem(description["problem"]),
+            problem=problem_from(description["problem"]),
             config=from_dict(description["config"], Config),
             environment=_text_or_none(description["environment"]),
             note=dict(description["note"]),
@@ -155,7 +155,8 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     return description if isinstance(description, dict) else {}
 
 
-def _problem(values: dict[str, Any]) -> Problem:
+def problem_from(values: dict[str, Any]) -> Problem:
+    """A problem from plain values, every one of them checked."""
     problem = Problem(
         observation_size=values["observation_size"],
         low=tuple(map(float, values["low"])),
@@ -192,7 +193,8 @@ def _vector(observation: Any, size: int) -> np.ndarray:
     return vector
 
 
-def _write_atomically(path: Path, data: bytes) -> Path:
+def write_atomically(path: Path, data: bytes) -> Path:
+    """The whole file or nothing, whatever happens meanwhile; what was there before is kept until then."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

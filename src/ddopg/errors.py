@@ -31,6 +31,10 @@ class ArtefactError(DDOPGError, ValueError):
     """A policy file that cannot be written, or cannot be read as one of ours."""
 
 
+class StoreError(DDOPGError, OSError):
+    """A run that cannot be written now: the disk is full, the place read-only, or another process has it."""
+
+
 class MissingPackageError(DDOPGError, ImportError):
     """A package of an optional extra that is not installed; the message says how to get it."""
 

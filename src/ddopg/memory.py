@@ -13,7 +13,7 @@ import numpy as np
 
 from ddopg.config import SelectionConfig
 from ddopg.data import Trajectory, returns_of
-from ddopg.errors import TrajectoryError, require
+from ddopg.errors import ArtefactError, TrajectoryError, require
 
 UNKNOWN = np.float32(np.nan)
 MOST_NUMBERS = 2**22  # kept in the table, 16 MB; beyond it the pairs used longest ago are forgotten
@@ -152,6 +152,25 @@ def seat(
     seats = order[np.searchsorted(owner, indices, sorter=order)]
     used[seats] = now
     return pairs._replace(owner=owner, used=used, values=values), seats
+
+
+def check_pairs(memory: Memory) -> None:
+    """Refuse a table, read from a file, whose parts do not belong together."""
+    owner, used, values, stride = memory.pairs
+    seats = len(owner)
+    taken = owner[owner >= 0]
+    require(
+        owner.shape == used.shape == (seats,)
+        and owner.dtype == used.dtype == np.int64
+        and values.ndim == 3
+        and values.shape[:2] == (seats, seats)
+        and values.dtype == np.float32
+        and len(np.unique(taken)) == len(taken)
+        and bool(np.all(taken < memory.size))
+        and stride >= 1,
+        "the table of pairs does not fit the trajectories",
+        ArtefactError,
+    )
 
 
 def _with_room(pairs: Pairs, needed: int, times: int, most: int) -> Pairs:

@@ -42,6 +42,22 @@ class Train:
 
 
 @dataclass(frozen=True)
+class Resume:
+    """Go on with a run exactly where it stopped."""
+
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """The directory of the run."""
+    steps: int | None = None
+    """A new budget in environment steps, counted from the beginning of the run; the old one if not given."""
+    episodes: int | None = None
+    """The same in rollouts."""
+    env: str | None = None
+    """The environment, where it lives in a module of yours: a file may not say which module to import."""
+    quiet: bool = False
+    """No progress display."""
+
+
+@dataclass(frozen=True)
 class Evaluate:
     """Measure a saved policy on fresh episodes."""
 

@@ -43,6 +43,17 @@ def make(name: str, **options: Any) -> gym.Env:
         raise unknown("environment", name, {*SHORT_NAMES, *gym.registry}) from error
 
 
+def make_known(name: str, remedy: str, **options: Any) -> gym.Env:
+    """The environment whose name a file gives: one that is registered here, never one of a module to be imported."""
+    require(
+        ":" not in name,
+        f"the file names the environment {name!r}, and a file may not say which module to import; if you trust it, "
+        f"give the environment yourself with {remedy}",
+        SpaceError,
+    )
+    return make(name, **options)
+
+
 def problem_of(env: gym.Env, horizon: int | None = None) -> Problem:
     """The problem that an environment poses."""
     if horizon is None and env.spec is not None:
