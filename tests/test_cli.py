@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ddopg.agent import DDOPG
+from ddopg.artefact import load
 from ddopg.cli import main, parse
 from ddopg.config import preset
 from ddopg.exports import read_table
@@ -151,6 +152,9 @@ class TestTrain:
         assert described["command"]["seed"] == 3
         assert described["config"]["search"]["steps"] == 20
         assert described["environment"] == "cartpole"
+        note = load(run / "policy.safetensors").note
+        assert note["evaluation"]["mean"] == evaluation["mean"][-1]
+        assert note["evaluation"]["rollout"] == 8
         picture = matplotlib.image.imread(run / "learning_curve.png")
         assert picture.shape[0] > 400
         assert picture.std() > 0.01

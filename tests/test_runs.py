@@ -77,7 +77,7 @@ class TestResume:
 
     def test_a_robot_s_run_goes_on_without_an_environment(self, tmp_path):
         def one_more(agent):
-            (proposal, *_) = agent._waiting() or agent.ask()
+            (proposal, *_) = agent.pending or agent.ask()
             trajectory = rollout(Follow(), agent.policy, proposal.theta, proposal.seed)
             agent.tell(proposal, trajectory)
 

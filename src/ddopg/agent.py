@@ -171,7 +171,7 @@ class DDOPG:
         budget = _Budget(total_timesteps, total_episodes, self.state)
         with progress(progress_bar, budget.total, budget.unit) as show:
             while not budget.spent(self.state):
-                for proposal in self._waiting() or self.ask():
+                for proposal in self.pending or self.ask():
                     trajectory = rollout(
                         env, self.policy, proposal.theta, proposal.seed, self.problem.horizon
                     )
@@ -181,6 +181,11 @@ class DDOPG:
                     if stop or budget.spent(self.state):
                         return self
         return self
+
+    @property
+    def pending(self) -> list[Proposal]:
+        """Proposals handed out and not yet told: a stopped loop goes on with them before it asks for more."""
+        return [self._hand_out(proposal) for proposal in self.state.pending]
 
     @property
     def incumbent(self) -> TrainedPolicy:
@@ -207,10 +212,6 @@ class DDOPG:
         if self.env is None:
             raise ConfigError("learn() needs an environment; without one, use ask() and tell()")
         return self.env
-
-    def _waiting(self) -> list[Proposal]:
-        """Proposals handed out earlier and never told: a stopped `learn` goes on with them."""
-        return [self._hand_out(proposal) for proposal in self.state.pending]
 
     def _hand_out(self, proposal: algorithm.Proposal) -> Proposal:
         return Proposal(proposal, self._trained(proposal.theta, {}))

@@ -154,8 +154,8 @@ def seat(
     return pairs._replace(owner=owner, used=used, values=values), seats
 
 
-def check_pairs(memory: Memory) -> None:
-    """Refuse a table, read from a file, whose parts do not belong together."""
+def check_pairs(memory: Memory, times: int) -> None:
+    """Refuse a table, read from a file, whose parts do not belong together; `times` is K."""
     owner, used, values, stride = memory.pairs
     seats = len(owner)
     taken = owner[owner >= 0]
@@ -163,11 +163,12 @@ def check_pairs(memory: Memory) -> None:
         owner.shape == used.shape == (seats,)
         and owner.dtype == used.dtype == np.int64
         and values.ndim == 3
-        and values.shape[:2] == (seats, seats)
+        and (values.shape == (seats, seats, times) or seats == 0)
         and values.dtype == np.float32
         and len(np.unique(taken)) == len(taken)
         and bool(np.all(taken < memory.size))
-        and stride >= 1,
+        and stride >= 1
+        and memory.longest == max((t.length for t in memory.trajectories), default=0),
         "the table of pairs does not fit the trajectories",
         ArtefactError,
     )

@@ -158,7 +158,7 @@ def leaf_row(leaf: Leaf) -> tuple[str, str, Any]:
 
 def leaf_of(kind: str, shape: str, value: Any) -> Leaf:
     """The inverse of `leaf_row`."""
-    if kind in ARRAYS:
+    if kind in ARRAYS and shape:
         sizes = json.loads(shape)
         require(all(type(n) is int and n >= 0 for n in sizes), f"a shape of {shape}", ArtefactError)
         return from_bytes(value, kind, tuple(sizes))
@@ -224,7 +224,7 @@ def check_seal(found: Any, expected: bytes, what: str) -> None:
 def check_state(state: State, found: Mapping[str, Leaf], fresh: Mapping[str, Leaf]) -> None:
     """Counts must be counts, and what has the same name in a fresh state must have its shape and be finite."""
     for name, leaf in found.items():
-        require(type(leaf) is not int or leaf >= 0, f"{name} is {leaf}", ArtefactError)
+        require(type(leaf) is not int or leaf >= 0, f"{name} is negative", ArtefactError)
         like = fresh.get(name)
         if isinstance(like, np.ndarray) and isinstance(leaf, np.ndarray) and not name.startswith("memory."):
             fits = (leaf.dtype, leaf.shape) == (like.dtype, like.shape) and bool(np.isfinite(leaf).all())

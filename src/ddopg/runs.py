@@ -24,6 +24,7 @@ from ddopg.artefact import policy_for
 from ddopg.data import Trajectory
 from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import ArtefactError, StoreError, require
+from ddopg.evidence import numbers_per_pair
 from ddopg.improve import first_memory
 from ddopg.leaves import Leaf
 from ddopg.memory import check_pairs
@@ -217,7 +218,7 @@ class RunStore:
             ) from error
         expected = algorithm.init(policy, description.config, state.seed if state.seed >= 0 else 0)
         rows.check_state(state, found, leaves.flatten(expected, IN_ROLLOUTS))
-        check_pairs(state.memory)
+        check_pairs(state.memory, numbers_per_pair(description.config, description.problem.horizon))
         self._sealed("evaluation", "rollout"), self._sealed("failure", "number")
         self._accept(found, logged, chain)
         return state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import gymnasium as gym
 import numpy as np
@@ -59,10 +60,20 @@ def leave_files(agent: DDOPG, command: Train) -> None:
     assert store is not None
     if not agent.state.memory.size:
         return
-    agent.save(store.directory / exports.POLICY)
-    exports.write_tables(store.directory, store.log(), store.evaluations())
+    evaluations = store.evaluations()
+    save_policy(agent, evaluations)
+    exports.write_tables(store.directory, store.log(), evaluations)
     title = f"{command.env or 'run'} · {command.preset} · seed {agent.state.seed}"
     plots.learning_curve(store.directory, title)
+
+
+def save_policy(agent: DDOPG, evaluations: Sequence[Evaluation]) -> None:
+    """The incumbent, with its evaluation if it was evaluated as it is now."""
+    assert agent.store is not None
+    incumbent = agent.incumbent
+    if evaluations and evaluations[-1].rollout == agent.state.memory.size:
+        incumbent = incumbent._replace(note=incumbent.note | {"evaluation": evaluations[-1]._asdict()})
+    incumbent.save(agent.store.directory / exports.POLICY)
 
 
 def returns_of(env: gym.Env, trained: TrainedPolicy, episodes: int, seed: int) -> np.ndarray:
@@ -94,10 +105,11 @@ class _Evaluator:
             return
         returns = returns_of(_env(agent), agent.incumbent, self._command.eval_episodes, state.seed)
         values = (float(returns.mean()), float(returns.std()), float(returns.min()))
-        self._store.evaluation(Evaluation(state.memory.size, state.steps, *values, len(returns)))
-        self._reached = reached
+        evaluation = Evaluation(state.memory.size, state.steps, *values, len(returns))
         with shielded():
-            agent.save(self._store.directory / exports.POLICY)
+            self._store.evaluation(evaluation)
+            self._reached = reached
+            save_policy(agent, [evaluation])
 
     def _marks(self, rollouts: int, steps: int) -> int:
         """How many marks were passed by then."""
