@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -41,6 +42,12 @@ def ddopg(*arguments, **options):
         check=False,
         **options,
     )
+
+
+def processor_seconds():
+    """Of all child processes so far: unlike the time on the wall, it does not count what else the machine does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +110,9 @@ finally:
 """
         best = float("inf")
         for _ in range(3):
-            started = time.perf_counter()
+            used = processor_seconds()
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, processor_seconds() - used)
             assert done.returncode == 0, done.stderr
             assert "usage: ddopg" in done.stdout
         assert best < 1.0

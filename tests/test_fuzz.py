@@ -212,7 +212,7 @@ def twisted(rng, value):
 
 def place(rng, tree, value):
     """Put a value somewhere into nested tables and lists."""
-    while True:
+    while tree:
         key = list(tree)[rng.integers(len(tree))] if isinstance(tree, dict) else int(rng.integers(len(tree)))
         if isinstance(tree[key], dict | list) and tree[key] and rng.random() < 0.8:
             tree = tree[key]
