@@ -17,6 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 ORDER = [
     "_version",
     "errors",
+    "interrupts",
     "plain",
     "data",
     "config",
@@ -38,7 +39,7 @@ ORDER = [
     "tables",
     "runs",
     "exports",
-    "interrupts",
+    "budget",
     "display",
     "compilation",
     "agent",

@@ -15,10 +15,11 @@ from rich.console import Console
 
 from ddopg import baselines, training, video
 from ddopg._version import __version__
-from ddopg.agent import DDOPG, check_budget
+from ddopg.agent import DDOPG
 from ddopg.artefact import TrainedPolicy, load
+from ddopg.budget import check_budget
 from ddopg.compilation import keep_compiled_programs
-from ddopg.envs.gym_adapter import make, make_known, problem_of
+from ddopg.envs.gym_adapter import known, make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import jobs, workers
@@ -30,17 +31,22 @@ from ddopg.rollout import FIRST_EVALUATION_SEED
 def train(command: Train) -> None:
     """Learn, evaluate on the way, save; whatever happens, `resume` goes on from the last rollout."""
     check_budget(training.step_budget(command), command.episodes)
-    agent = DDOPG(make(command.env), config=command.config, seed=command.seed, horizon=command.horizon)
-    agent.environment = command.env
+    training.check(command)
+    agent = DDOPG(
+        command.env,
+        config=command.config,
+        seed=command.seed,
+        horizon=command.horizon,
+        isolate=command.isolate,
+    )
     agent.record(command.out or _new_directory(command), _told(command))
     training.run(agent, command, training.step_budget(command), command.episodes)
 
 
 def resume(command: Resume) -> None:
     """Go on where a run stopped: to its own budget, or to a new one counted from its beginning."""
-    agent = DDOPG.resume(command.directory, env=command.env)
-    assert agent.store is not None
-    told = training.told_by(agent.store.description)
+    told = training.told_by(command.directory)
+    agent = DDOPG.resume(command.directory, env=command.env, isolate=told.isolate)
     steps, episodes = command.steps, command.episodes
     if steps is None and episodes is None:
         steps, episodes = training.step_budget(told), told.episodes
@@ -124,7 +130,7 @@ def _environment(trained: TrainedPolicy, name: str | None, **options: str) -> gy
     chosen = name or trained.environment
     if chosen is None:
         raise ArtefactError("the policy does not say which environment it was learnt on; give one with --env")
-    env = make(chosen, **options) if name else make_known(chosen, "--env", **options)
+    env = make(name or known(chosen, "--env"), **options)
     problem, own = problem_of(env, trained.problem.horizon), trained.problem
     require(
         (problem.observation_size, problem.action_size) == (own.observation_size, own.action_size),

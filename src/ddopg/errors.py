@@ -24,7 +24,9 @@ class TrajectoryError(DDOPGError, ValueError):
 
 
 class RolloutError(DDOPGError, RuntimeError):
-    """An environment that broke its contract while a policy was rolled out."""
+    """An environment that broke its contract while a policy was rolled out; `steps` of it had happened."""
+
+    steps = 0
 
 
 class ArtefactError(DDOPGError, ValueError):

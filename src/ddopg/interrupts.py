@@ -1,4 +1,4 @@
-"""Interruptions: Ctrl-C and SIGTERM stop a run between rollouts or within one, never while a rollout is taken in."""
+"""Interruptions: Ctrl-C, SIGTERM and time limits stop a rollout, or a run between two, never the taking in of one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from ddopg.errors import require
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -45,6 +47,37 @@ def termination_raises() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
+
+
+class TimeUp(BaseException):
+    """The time of a rollout is over. Not an Exception: what the environment catches must not hide it."""
+
+
+@contextmanager
+def deadline(seconds: float | None) -> Iterator[None]:
+    """Raise `TimeUp` where the main thread stands if the block takes longer, and again until it ends.
+
+    It reaches Python code and calls that a signal ends, such as sleeping or reading; not a computation that never
+    comes back to Python.
+    """
+    if seconds is None:
+        yield
+        return
+    require(
+        hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread(),
+        "a time limit in the same process works in the main thread on Unix only; use isolate=True (--isolate)",
+    )
+    before = signal.signal(signal.SIGALRM, _time_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
+
+
+def _time_up(number: int, frame: FrameType | None) -> None:
+    raise TimeUp
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

@@ -35,6 +35,14 @@ class Train:
     """Episodes per evaluation of the incumbent. They are extra: nothing is learnt from them."""
     eval_points: int = 25
     """Evaluations during the run, evenly spread over the budget."""
+    retries: int = 2
+    """How often a rollout that the environment spoils is tried again before the run stops, to be resumed."""
+    time_limit: float | None = None
+    """Seconds after which a rollout that is not done counts as spoilt."""
+    isolate: bool = False
+    """Run the environment in a process of its own, which may hang in compiled code or die."""
+    check: bool = True
+    """Look at the environment with Gymnasium's checker first."""
     quiet: bool = False
     """No progress display."""
     config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)

@@ -85,15 +85,12 @@ class RunStore:
             path = directory / STORE
             store = cls(directory, writer, tables.open_existing(path))
             try:
-                with tables.complaints(path, tables.READING):
+                with _damage(path):
                     store.description = rows.understood(dict(store._rows("SELECT name, value FROM run")))
                     state = store._read(store.description)
-            except ArtefactError as error:
+            except BaseException:
                 store.close()
-                raise ArtefactError(f"{path}: {error}") from error
-            except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-                store.close()
-                raise ArtefactError(f"{path} is damaged: {error!r}; restore it from a copy") from error
+                raise
         return store, state
 
     def tell(self, proposal: Proposal, state: State, info: Info) -> None:
@@ -252,6 +249,30 @@ class RunStore:
             grown = known.bytes_of_changes + len(positions) + len(blocks)
             known = _Logged(rows.seal_of(known.seal, positions, blocks), grown)
         return leaf, known
+
+
+def description_of(directory: Path) -> Description:
+    """What a run is about, without going on with it."""
+    path = directory / STORE
+    require(path.exists(), f"{directory} holds no {STORE}; give the directory of a run", ArtefactError)
+    connection = tables.open_existing(path)
+    try:
+        with _damage(path):
+            return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Whatever a row that is not as we wrote it leads to, in our words."""
+    try:
+        with tables.complaints(path, tables.READING):
+            yield
+    except ArtefactError as error:
+        raise ArtefactError(f"{path}: {error}") from error
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise ArtefactError(f"{path} is damaged: {error!r}; restore it from a copy") from error
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -14,12 +16,16 @@ from ddopg import exports, plots
 from ddopg.agent import DDOPG
 from ddopg.algorithm import Info
 from ddopg.artefact import TrainedPolicy
-from ddopg.errors import DDOPGError, require
-from ddopg.interrupts import shielded, termination_raises
+from ddopg.envs.check import complaint
+from ddopg.envs.gym_adapter import make
+from ddopg.envs.isolated import Isolated
+from ddopg.errors import ArtefactError, ConfigError, DDOPGError, RolloutError, SpaceError, require
+from ddopg.interrupts import TimeUp, deadline, shielded, termination_raises
 from ddopg.options import Train
 from ddopg.plain import from_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED
-from ddopg.rows import Description, Evaluation
+from ddopg.rows import Evaluation
+from ddopg.runs import description_of
 
 DEFAULT_STEPS = 10_000
 
@@ -43,10 +49,35 @@ def run(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -
     agent.close()
 
 
-def told_by(description: Description) -> Train:
+def told_by(directory: Path) -> Train:
     """What the command line was told when the run began; a run begun in Python gets the usual evaluations."""
-    told = {"env": description.environment or "", **description.command}
-    return from_dict(told, Train)
+    about = description_of(directory)
+    try:
+        return from_dict({"env": about.environment or "", **about.command}, Train)
+    except ConfigError as error:
+        raise ArtefactError(f"{directory}: the stored command is not one of this version: {error}") from error
+
+
+def check(command: Train) -> None:
+    """Refuse an environment in which Gymnasium's checker finds a fault, in plain words."""
+    if not command.check:
+        return
+    if command.isolate:
+        env: gym.Env = Isolated(command.env, command.time_limit)
+    else:
+        env = make(command.env)
+    try:
+        with deadline(None if command.isolate else command.time_limit):
+            found = env.complaint() if isinstance(env, Isolated) else complaint(env)
+    except (TimeUp, RolloutError) as error:
+        found = f"it does not come to an end: {error or 'a reset or a step hangs'}"
+    finally:
+        env.close()
+    require(
+        found is None,
+        f"{command.env} does not keep Gymnasium's contract: {found}. Repair it, or train all the same: --no-check",
+        SpaceError,
+    )
 
 
 def step_budget(command: Train) -> int | None:
@@ -76,11 +107,14 @@ def save_policy(agent: DDOPG, evaluations: Sequence[Evaluation]) -> None:
     incumbent.save(agent.store.directory / exports.POLICY)
 
 
-def returns_of(env: gym.Env, trained: TrainedPolicy, episodes: int, seed: int) -> np.ndarray:
+def returns_of(
+    env: gym.Env, trained: TrainedPolicy, episodes: int, seed: int, time_limit: float | None = None
+) -> np.ndarray:
     """Returns of fresh episodes, never used for learning; another seed takes others."""
     first = FIRST_EVALUATION_SEED + seed * 1_000_003
     seeds = range(first, first + episodes)
-    return rollouts.evaluate(env, trained.policy, trained.theta, seeds, trained.problem.horizon)
+    horizon = trained.problem.horizon
+    return rollouts.evaluate(env, trained.policy, trained.theta, seeds, horizon, time_limit)
 
 
 class _Evaluator:
@@ -103,7 +137,7 @@ class _Evaluator:
         reached = self._marks(state.memory.size, state.steps)
         if reached == self._reached:
             return
-        returns = returns_of(_env(agent), agent.incumbent, self._command.eval_episodes, state.seed)
+        returns = _patient_returns(agent, self._command)
         values = (float(returns.mean()), float(returns.std()), float(returns.min()))
         evaluation = Evaluation(state.memory.size, state.steps, *values, len(returns))
         with shielded():
@@ -131,7 +165,22 @@ def _learn(
         total_episodes=left if steps is None else None,
         callback=evaluator,
         progress_bar=not command.quiet,
+        retries=command.retries,
+        time_limit=command.time_limit,
     )
+
+
+def _patient_returns(agent: DDOPG, command: Train) -> np.ndarray:
+    """An evaluation, tried as often as a rollout would be."""
+    for _ in range(command.retries):
+        with suppress(RolloutError):
+            return _evaluated(agent, command)
+    return _evaluated(agent, command)
+
+
+def _evaluated(agent: DDOPG, command: Train) -> np.ndarray:
+    episodes, seed = command.eval_episodes, agent.state.seed
+    return returns_of(_env(agent), agent.incumbent, episodes, seed, command.time_limit)
 
 
 def _env(agent: DDOPG) -> gym.Env:
@@ -144,20 +193,29 @@ def _how_to_go_on(agent: DDOPG) -> str:
     assert agent.store is not None
     module = f" --env {agent.environment}" if agent.environment and ":" in agent.environment else ""
     return (
-        f"ddopg: {agent.state.memory.size} rollouts are safe in {agent.store.directory}; go on with\n"
+        f"ddopg: {agent.state.memory.size} rollouts are safe in {agent.store.directory}{_failed(agent)}; go on with\n"
         f"       ddopg resume {agent.store.directory}{module}"
     )
+
+
+def _failed(agent: DDOPG) -> str:
+    """Steps of failed rollouts are not among those learnt from; they are shown beside them."""
+    if not agent.failures:
+        return ""
+    steps = sum(failure.steps for failure in agent.failures)
+    return f"; besides, {len(agent.failures):,} failed rollouts of {steps:,} steps"
 
 
 def _report(agent: DDOPG, command: Train) -> None:
     env, directory = _env(agent), agent.store.directory  # type: ignore[union-attr]
     episodes = max(command.eval_episodes, 100) if hasattr(env.unwrapped, "task") else command.eval_episodes
-    returns = returns_of(env, agent.incumbent, episodes, agent.state.seed + 1)
+    returns = returns_of(env, agent.incumbent, episodes, agent.state.seed + 1, command.time_limit)
     console = Console()
     console.print(
         f"\n[bold green]incumbent: mean return {returns.mean():.6g}[/] ± {returns.std():.4g} (sd), worst "
         f"{returns.min():.6g}, over {episodes} fresh episodes\n"
-        f"learnt from {agent.state.memory.size:,} rollouts, {agent.state.steps:,} environment steps",
+        f"learnt from {agent.state.memory.size:,} rollouts, {agent.state.steps:,} environment steps"
+        f"{_failed(agent)}",
         highlight=False,
     )
     places = (

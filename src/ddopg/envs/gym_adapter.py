@@ -43,15 +43,15 @@ def make(name: str, **options: Any) -> gym.Env:
         raise unknown("environment", name, {*SHORT_NAMES, *gym.registry}) from error
 
 
-def make_known(name: str, remedy: str, **options: Any) -> gym.Env:
-    """The environment whose name a file gives: one that is registered here, never one of a module to be imported."""
+def known(name: str, remedy: str) -> str:
+    """The name of an environment from a file: one that is registered here, never one of a module to be imported."""
     require(
         ":" not in name,
         f"the file names the environment {name!r}, and a file may not say which module to import; if you trust it, "
         f"give the environment yourself with {remedy}",
         SpaceError,
     )
-    return make(name, **options)
+    return name
 
 
 def problem_of(env: gym.Env, horizon: int | None = None) -> Problem:
