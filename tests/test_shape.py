@@ -32,6 +32,7 @@ ORDER = [
     "evidence",
     "optimise",
     "improve",
+    "magnitude",
     "artefact",
     "algorithm",
     "leaves",

@@ -17,7 +17,7 @@ from ddopg.budget import Budget
 from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
-from ddopg.data import Trajectory, make_trajectory
+from ddopg.data import Trajectory, make_trajectory, require_sound
 from ddopg.display import progress
 from ddopg.envs.gym_adapter import Problem, known, make, problem_of, problem_of_spaces
 from ddopg.envs.isolated import Isolated
@@ -273,6 +273,7 @@ class DDOPG:
                 "proposal.trajectory(observations, actions, rewards), which pads short episodes",
                 TrajectoryError,
             )
+        require_sound(trajectory)
 
 
 def _made(env: gym.Env | str | None, isolate: bool) -> gym.Env | None:

@@ -52,7 +52,13 @@ class Selection(NamedTuple):
 
 
 def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory:
-    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there."""
+    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there, and a return."""
+    value = returns_of(trajectory.rewards, discount)
+    require(
+        math.isfinite(value),
+        f"the return of the trajectory is {value}, expected a finite number; give the rewards in a larger unit",
+        TrajectoryError,
+    )
     if memory.trajectories:
         first = memory.trajectories[0]
         for name in ("theta", "observations", "actions", "rewards"):
@@ -65,7 +71,7 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory
             )
     return memory._replace(
         trajectories=(*memory.trajectories, trajectory),
-        returns=(*memory.returns, returns_of(trajectory.rewards, discount)),
+        returns=(*memory.returns, value),
         longest=max(memory.longest, trajectory.length),
     )
 

@@ -46,7 +46,8 @@ def rollout(
     theta = np.asarray(theta, np.float32)
     episode: list[tuple[np.ndarray, np.ndarray, float, bool, bool]] = []
     try:
-        with _clock(env, time_limit):
+        # What overflows is found by looking at the numbers, so NumPy need not say it as well.
+        with _clock(env, time_limit), np.errstate(over="ignore", invalid="ignore"):
             for step in steps(env, lambda observation: policy.act(theta, observation), seed, problem.horizon):
                 episode.append(step)
         require_same(problem, env, horizon)
@@ -100,14 +101,9 @@ def steps(
         observation, reward, terminated, truncated, _ = _called(
             partial(env.step, sent), STEP, "step", step, seed
         )
-        yield (
-            seen,
-            action,
-            _real(reward, step, seed),
-            _flag(terminated, step, seed),
-            _flag(truncated, step, seed),
-        )
-        if terminated or truncated:
+        ended, cut = _flag(terminated, step, seed), _flag(truncated, step, seed)
+        yield seen, action, _real(reward, step, seed), ended, cut
+        if ended or cut:
             return
 
 
@@ -180,8 +176,7 @@ def _seen(observation: Any, expected: tuple[int, ...] | None, step: int, seed: i
             f"the environment returned an observation of {array.dtype} {array.shape} at step {step} (seed {seed}), "
             f"expected numbers of shape {expected}; repair the environment, or the space it declares"
         )
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32).ravel()
+    return array.astype(np.float32).ravel()
 
 
 def _real(reward: Any, step: int, seed: int) -> float:
@@ -194,7 +189,9 @@ def _real(reward: Any, step: int, seed: int) -> float:
 
 
 def _flag(value: Any, step: int, seed: int) -> bool:
-    if isinstance(value, bool | np.bool_ | int) or (isinstance(value, np.ndarray) and value.size == 1):
+    if value is True or value is False:
+        return value
+    if isinstance(value, np.bool_ | int) or (isinstance(value, np.ndarray) and value.size == 1):
         return bool(value)
     raise RolloutError(
         f"the environment said {value!r} for terminated or truncated at step {step} (seed {seed}), expected a bool"
@@ -208,8 +205,7 @@ def _answer(act: Callable[[np.ndarray], Any], seen: np.ndarray, step: int, seed:
             f"the environment returned the observation {seen} at step {step} (seed {seed}), expected finite "
             "numbers; repair the environment or end the episode before that happens"
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        action = np.asarray(act(seen), np.float32)
+    action = np.asarray(act(seen), np.float32)
     if not np.isfinite(action).all():
         raise RolloutError(
             f"the policy answered {action} at step {step} (seed {seed}) to the finite observation {seen}; "

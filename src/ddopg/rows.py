@@ -222,13 +222,13 @@ def check_seal(found: Any, expected: bytes, what: str) -> None:
 
 
 def check_state(state: State, found: Mapping[str, Leaf], fresh: Mapping[str, Leaf]) -> None:
-    """Counts must be counts, and what has the same name in a fresh state must have its shape and be finite."""
+    """Counts must be counts, and what has the same name in a fresh state must have its shape and no NaN."""
     for name, leaf in found.items():
         require(type(leaf) is not int or leaf >= 0, f"{name} is negative", ArtefactError)
         like = fresh.get(name)
         if isinstance(like, np.ndarray) and isinstance(leaf, np.ndarray) and not name.startswith("memory."):
-            fits = (leaf.dtype, leaf.shape) == (like.dtype, like.shape) and bool(np.isfinite(leaf).all())
-            require(fits, f"{name} is {leaf.dtype} {leaf.shape}, or not finite", ArtefactError)
+            fits = (leaf.dtype, leaf.shape) == (like.dtype, like.shape) and not np.isnan(leaf).any()
+            require(fits, f"{name} is {leaf.dtype} {leaf.shape}, or not a number", ArtefactError)
     memory, size = state.memory, state.centre.shape
     require(
         state.steps == sum(t.length for t in memory.trajectories)
