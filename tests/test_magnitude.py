@@ -82,10 +82,11 @@ class TestEveryPreset:
         assert_sound(*play(quick(name), lambda k, rng: rng.standard_normal(), horizon=1))
 
     def test_a_single_trajectory_leads_until_there_are_more(self, name):
-        state, infos = play(quick(name), lambda k, rng: -5.0, rollouts=1)
-        first = state.memory.trajectories[0]
+        state, (first, *_) = ask(init(POLICY, quick(name), 0), POLICY, quick(name))
+        trajectory = make_trajectory(first.theta, np.ones((3, 1)), np.ones((3, 1)), -np.ones(3), horizon=3)
+        state, info = tell(state, first, trajectory, POLICY, quick(name))
         np.testing.assert_array_equal(state.centre, first.theta)
-        assert (infos[0].incumbent, infos[0].outcome) == (-15.0, "initial_design")
+        assert (info.incumbent, info.outcome, info.remark) == (-3.0, "initial_design", "")
 
     def test_thousands_of_the_same_policy_are_borne(self, name):
         config, theta = quick(name), np.array([0.3, 0.1], np.float32)
