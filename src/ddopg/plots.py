@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from ddopg.artefact import write_atomically
 from ddopg.exports import CURVE, EVALUATION, PROGRESS, read_table
 
 
@@ -26,6 +28,6 @@ def learning_curve(directory: Path, title: str) -> Path:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.25)
     figure.legend(frameon=False, loc="outside lower center", ncols=2, fontsize=9)
-    path = directory / CURVE
-    figure.savefig(path)
-    return path
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return write_atomically(directory / CURVE, picture.getvalue())

@@ -197,8 +197,10 @@ def changed_blocks(old: np.ndarray, new: np.ndarray) -> tuple[bytes, bytes] | No
     if old.shape != new.shape or old.dtype != new.dtype:
         return None
     blocks = new.reshape(-1, new.shape[-1])
-    differ = _bits(old).reshape(len(blocks), -1) != _bits(new).reshape(len(blocks), -1)
-    at = np.flatnonzero(differ.any(axis=1))
+    width = max(word for word in (8, 4, 1) if new.shape[-1] * new.itemsize % word == 0)
+    words = f"u{width}"
+    differ = np.ascontiguousarray(old).view(words).ravel() != np.ascontiguousarray(new).view(words).ravel()
+    at = np.unique(np.flatnonzero(differ) // (new.shape[-1] * new.itemsize // width))
     return to_bytes(at.astype(np.int32)), to_bytes(blocks[at])
 
 
@@ -252,7 +254,3 @@ def _finite_or_text(value: Any) -> Any:
 
 def _seal_of_texts(texts: Mapping[str, str]) -> str:
     return seal_of(*(part for item in sorted(texts.items()) for part in item)).hex()
-
-
-def _bits(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).view(np.uint32 if array.itemsize % 4 == 0 else np.uint8)

@@ -37,13 +37,13 @@ def run(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -
     evaluator = _Evaluator(agent, command)
     try:
         with termination_raises():
-            try:
-                _learn(agent, command, evaluator, steps, episodes)
-            finally:
-                with shielded():
-                    leave_files(agent, command)
+            _learn(agent, command, evaluator, steps, episodes)
+            leave_files(agent, command)
     except (KeyboardInterrupt, DDOPGError):
-        print(_how_to_go_on(agent), file=sys.stderr)
+        with shielded():
+            print(_how_to_go_on(agent), file=sys.stderr)
+            with suppress(DDOPGError):  # what stopped the run may stop this too; the store has everything
+                leave_files(agent, command)
         raise
     _report(agent, command)
     agent.close()
