@@ -3,10 +3,13 @@
 import json
 import os
 import resource
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import gymnasium as gym
 import matplotlib.image
@@ -338,6 +341,21 @@ class TestResume:
         assert everything(pieces) == everything(tmp_path / "whole")
         for name in ("progress.csv", "evaluation.csv", "policy.safetensors"):
             assert (pieces / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+    def test_an_evaluation_that_a_kill_prevented_is_made_up_for(self, run, tmp_path):
+        copy = tmp_path / "copy"
+        shutil.copytree(run, copy)
+        with closing(sqlite3.connect(copy / "run.sqlite")) as connection, connection:
+            connection.execute("DELETE FROM evaluation WHERE rollout = 8")
+        assert main(["resume", str(copy), "--quiet"]) == 0
+        assert everything(copy) == everything(run)
+
+    def test_half_written_files_of_a_killed_process_are_removed(self, run, tmp_path):
+        copy = tmp_path / "copy"
+        shutil.copytree(run, copy)
+        (copy / ".policy.safetensors.123.draft").write_bytes(b"half")
+        assert main(["resume", str(copy), "--quiet"]) == 0
+        assert not list(copy.glob(".*"))
 
     def test_a_finished_run_stays_as_it_is(self, run, capsys):
         before = everything(run)

@@ -10,6 +10,7 @@ import pytest
 
 from ddopg.errors import ArtefactError
 from ddopg.leaves import Length, build, flatten
+from ddopg.rows import leaf_of, leaf_row
 from tests.recorded import bits
 
 
@@ -91,6 +92,29 @@ def test_a_part_that_is_not_like_its_example_is_refused(memory, message):
     like = (np.zeros(3, np.float32), np.zeros(3, np.float32))
     with pytest.raises(ArtefactError, match=message):
         build(Outer, flatten(example(free=memory)), {"like:free": like})
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        True,
+        False,
+        0,
+        -5,
+        2**80,
+        0.1,
+        np.nan,
+        -np.inf,
+        "ü",
+        None,
+        Length(3),
+        np.bool_([True, False]),
+        np.zeros((2, 0)),
+    ],
+    ids=repr,
+)
+def test_every_kind_of_leaf_is_a_row_and_comes_back(leaf):
+    assert bits(leaf_of(*leaf_row(leaf))) == bits(leaf)
 
 
 def test_what_cannot_be_stored_is_said_when_it_is_written():

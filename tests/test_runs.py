@@ -179,6 +179,13 @@ class TestTell:
         assert json.loads(described["problem"])["horizon"] == 3
         assert rows(tmp_path / "run", "PRAGMA journal_mode") == [("wal",)]
 
+    def test_a_commit_waits_for_the_disk(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        assert agent.store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        agent.close()
+        agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        assert agent.store._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
     def test_a_run_is_recorded_from_its_beginning(self, tmp_path):
         agent = ddopg.DDOPG(Follow(), config=quick())
         agent.learn(total_episodes=1)
