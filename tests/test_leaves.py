@@ -56,6 +56,7 @@ def test_a_part_of_any_type_is_built_like_its_example_keys_included():
     like = jax.tree.map(lambda leaf: leaf, (optax.adam(0.1).init(jnp.zeros(4)), (jax.random.key(0),)))
     again = build(Outer, flatten(example(free=memory)), {"like:free": like}).free
     assert jax.tree.structure(again) == jax.tree.structure(memory)
+    assert again[1][0].dtype == memory[1][0].dtype
     assert jax.random.uniform(again[1][0]) == jax.random.uniform(jax.random.key(7))
 
 

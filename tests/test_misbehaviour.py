@@ -1,6 +1,10 @@
 """Environments that misbehave: the rollout is noted as failed, not learnt from, tried again, and then the run stops,
 to be resumed as if nothing had happened."""
 
+import os
+import signal
+import threading
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -115,8 +119,6 @@ class TestInTheSameProcess:
         assert all(t.truncated for t in agent.state.memory.trajectories)
 
     def test_a_time_limit_outside_the_main_thread_is_refused(self):
-        import threading
-
         raised = []
 
         def work():
@@ -190,6 +192,17 @@ class TestIsolated:
         assert here.next[0].tobytes() == there.next[0].tobytes()
         assert here.next[1:4] == there.next[1:4]
         there.close()
+
+    def test_an_interruption_leaves_no_late_answer_behind(self):
+        env = Isolated("tests.worlds:TurnsSleeping-v0")
+        for _ in range(3):
+            start, _ = env.reset(seed=5)
+            env.step(np.zeros(1, np.float32))
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            env.step(np.zeros(1, np.float32))  # the second step of the third episode sleeps
+        assert env.reset(seed=5)[0].tobytes() == start.tobytes()
+        env.close()
 
     def test_what_cannot_be_made_there_is_refused_here(self):
         with pytest.raises(

@@ -179,6 +179,14 @@ class TestTell:
         assert json.loads(described["problem"])["horizon"] == 3
         assert rows(tmp_path / "run", "PRAGMA journal_mode") == [("wal",)]
 
+    def test_after_close_nothing_can_be_told(self, tmp_path):
+        agent = learnt(tmp_path / "run", 9)
+        with pytest.raises(
+            StoreError, match=r"cannot write .* closed database\.; everything before this is safe"
+        ):
+            agent.learn(total_episodes=1)
+        assert agent.state.memory.size == 9
+
     def test_a_commit_waits_for_the_disk(self, tmp_path):
         agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
         assert agent.store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL

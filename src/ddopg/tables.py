@@ -106,15 +106,15 @@ def complaints(path: Path, what: str) -> Iterator[None]:
     """SQLite's own errors in the words of this package."""
     try:
         yield
-    except (sqlite3.OperationalError, sqlite3.IntegrityError) as error:
+    except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
         if what == WRITING:
             raise StoreError(
                 f"cannot write {path}: {error}; everything before this is safe. Make room or a writable place, "
                 "and tell it again or resume the run"
             ) from error
-        raise ArtefactError(f"cannot read {path}: {error}; it is damaged, or not a run of ddopg") from error
-    except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
-        raise ArtefactError(f"{path} is damaged: {error}; restore it from a copy") from error
+        raise ArtefactError(
+            f"cannot read {path}: {error}; it is damaged, or not a run of ddopg: restore it from a copy"
+        ) from error
 
 
 class SoleWriter:

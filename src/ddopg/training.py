@@ -34,10 +34,9 @@ def run(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -
     """Spend what is left of the budget, which counts from the beginning of the run."""
     assert agent.store is not None
     exports.remove_drafts(agent.store.directory)
-    evaluator = _Evaluator(agent, command)
     try:
         with termination_raises():
-            _learn(agent, command, evaluator, steps, episodes)
+            _learn(agent, command, steps, episodes)
             leave_files(agent, command)
     except (KeyboardInterrupt, DDOPGError):
         with shielded():
@@ -153,9 +152,8 @@ class _Evaluator:
         return spent * self._command.eval_points // total
 
 
-def _learn(
-    agent: DDOPG, command: Train, evaluator: _Evaluator, steps: int | None, episodes: int | None
-) -> None:
+def _learn(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -> None:
+    evaluator = _Evaluator(agent, command)
     spent = agent.state.steps if steps is not None else agent.state.memory.size
     left = (steps if steps is not None else episodes or 0) - spent
     if left <= 0:

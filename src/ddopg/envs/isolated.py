@@ -105,7 +105,15 @@ class Isolated(gym.Env[np.ndarray, np.ndarray]):
         with suppress(OSError):  # it may have died; the answer will say so
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             self._process.stdin.flush()
-        answer = self._answer()
+        try:
+            answer = self._answer()
+        except RolloutError:
+            raise
+        except (
+            BaseException
+        ):  # an interruption: the answer will still come, and must not be taken for the next one
+            self._gone()
+            raise
         if "error" in answer:
             raise RolloutError(f"the environment {answer['error']}")
         return answer
