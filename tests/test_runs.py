@@ -158,12 +158,15 @@ class TestTell:
         told = agent.state.memory.size
         assert 9 < told < 59
         assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(told,)]
-        before = contents(agent.state)
+        before, agent.env.reset = contents(agent.state), None  # the rollout in hand is kept, no other is made
         with pytest.raises(StoreError, match="disk is full"):
             agent.learn(total_episodes=1)
         assert contents(agent.state) == before
         agent.store._connection.execute("PRAGMA max_page_count = 1000000")
-        agent.learn(total_episodes=2)
+        agent.learn(total_episodes=1)
+        assert agent._in_hand == {}
+        agent.env = Follow()
+        agent.learn(total_episodes=1)
         agent.close()
         learnt(tmp_path / "whole", told + 2)
         assert everything(tmp_path / "run") == everything(tmp_path / "whole")

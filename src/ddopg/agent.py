@@ -19,8 +19,8 @@ from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.data import Trajectory, make_trajectory, require_sound
 from ddopg.display import progress
-from ddopg.envs.gym_adapter import Problem, known, make, problem_of, problem_of_spaces
-from ddopg.envs.isolated import Isolated
+from ddopg.envs.gym_adapter import known, name_of, posed, spaces_of
+from ddopg.envs.isolated import made
 from ddopg.errors import ConfigError, RolloutError, SpaceError, TrajectoryError, require, require_positive
 from ddopg.interrupts import shielded
 from ddopg.rollout import require_same, rollout
@@ -88,13 +88,14 @@ class DDOPG:
             isinstance(seed, (int, np.integer)) and seed >= 0,
             f"the seed must be an integer and not negative, got {seed!r}",
         )
-        self.env = _made(env, isolate)
-        self.environment = env if isinstance(env, str) else _name_of(env)
+        self.env = made(env, isolate)
+        self.environment = env if isinstance(env, str) else name_of(env)
         self.config = config or preset_config(preset)
-        self.problem = _problem(self.env, observation_space, action_space, horizon)
+        self.problem = posed(self.env, observation_space, action_space, horizon)
         self.policy = policy_for(self.problem, self.config)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
         self.failures: list[Failure] = []
+        self._in_hand: dict[int, Trajectory] = {}  # rolled out by `learn`, but not told: the disk was full
         self.store: RunStore | None = None
         if run_directory is not None:
             self.record(run_directory)
@@ -117,7 +118,7 @@ class DDOPG:
         try:
             if env is None and about.environment is not None:
                 env = known(about.environment, "env=... (--env)")
-            agent = cls(env, **_spaces(about.problem, env), config=about.config, isolate=isolate)
+            agent = cls(env, **spaces_of(about.problem, env), config=about.config, isolate=isolate)
             require(
                 agent.problem == about.problem,
                 f"the run is about {about.problem}, the environment poses {agent.problem}; "
@@ -164,6 +165,7 @@ class DDOPG:
             if self.store is not None:
                 self.store.tell(pure, state, info)
             self.state = state
+            self._in_hand.pop(proposal.number, None)
         return info
 
     def learn(
@@ -230,13 +232,16 @@ class DDOPG:
         return self.env
 
     def _rollout(self, proposal: Proposal, retries: int, time_limit: float | None) -> Trajectory:
-        """One usable rollout, at the first or a later attempt."""
+        """One usable rollout, at the first or a later attempt, or the one that could not be told before."""
+        if proposal.number in self._in_hand:
+            return self._in_hand[proposal.number]
         for attempt in range(1, retries + 2):
             try:
                 env = self._env()
                 require_same(self.problem, env, self.problem.horizon)
                 arguments = (proposal.theta, proposal.seed, self.problem.horizon, time_limit)
-                return rollout(env, self.policy, *arguments)
+                self._in_hand[proposal.number] = rollout(env, self.policy, *arguments)
+                return self._in_hand[proposal.number]
             except RolloutError as error:
                 failure = Failure(proposal.number, proposal.seed, attempt, error.steps, str(error))
                 self.failures.append(failure)
@@ -250,7 +255,7 @@ class DDOPG:
         return Proposal(proposal, self._trained(proposal.theta, {}))
 
     def _trained(self, theta: np.ndarray, note: dict[str, Any]) -> TrainedPolicy:
-        return TrainedPolicy(theta, self.problem, self.config, _name_of(self.env), note)
+        return TrainedPolicy(theta, self.problem, self.config, name_of(self.env), note)
 
     def _check(self, trajectory: Trajectory) -> None:
         require(
@@ -274,39 +279,3 @@ class DDOPG:
                 TrajectoryError,
             )
         require_sound(trajectory)
-
-
-def _made(env: gym.Env | str | None, isolate: bool) -> gym.Env | None:
-    require(
-        not isolate or isinstance(env, str),
-        f"an isolated environment is made in another process: give its id, got {env}",
-    )
-    if isinstance(env, str):
-        return Isolated(env) if isolate else make(env)
-    return env
-
-
-def _name_of(env: gym.Env | None) -> str | None:
-    return env.spec.id if env is not None and env.spec is not None else None
-
-
-def _spaces(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
-    """What a learner is told about a problem that is known already."""
-    if env is not None:
-        return {"horizon": problem.horizon}
-    return {
-        "observation_space": gym.spaces.Box(-np.inf, np.inf, (problem.observation_size,)),
-        "action_space": gym.spaces.Box(np.array(problem.low), np.array(problem.high), dtype=np.float64),
-        "horizon": problem.horizon,
-    }
-
-
-def _problem(env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
-    if env is not None:
-        return problem_of(env, horizon)
-    require(
-        observation_space is not None and action_space is not None,
-        "a learner needs an environment, or observation_space, action_space and horizon; got "
-        f"{observation_space}, {action_space} and {horizon}",
-    )
-    return problem_of_spaces(observation_space, action_space, horizon)

@@ -80,6 +80,34 @@ def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | 
     )
 
 
+def name_of(env: gym.Env | None) -> str | None:
+    """Its Gymnasium id, if there is an environment and it has one."""
+    return env.spec.id if env is not None and env.spec is not None else None
+
+
+def spaces_of(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
+    """What a learner is told about a problem that is known already."""
+    if env is not None:
+        return {"horizon": problem.horizon}
+    return {
+        "observation_space": gym.spaces.Box(-np.inf, np.inf, (problem.observation_size,)),
+        "action_space": gym.spaces.Box(np.array(problem.low), np.array(problem.high), dtype=np.float64),
+        "horizon": problem.horizon,
+    }
+
+
+def posed(env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
+    """The problem of an environment, or of the spaces and the horizon that stand for one."""
+    if env is not None:
+        return problem_of(env, horizon)
+    require(
+        observation_space is not None and action_space is not None,
+        "a learner needs an environment, or observation_space, action_space and horizon; got "
+        f"{observation_space}, {action_space} and {horizon}",
+    )
+    return problem_of_spaces(observation_space, action_space, horizon)
+
+
 def takes_unclipped_actions(env: gym.Env) -> bool:
     """Whether the environment clips by itself and wants to see what the policy really asked for."""
     return bool(env.unwrapped.metadata.get("unclipped_actions", False))

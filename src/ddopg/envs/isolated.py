@@ -19,6 +19,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ddopg.envs.gym_adapter import make
 from ddopg.errors import RolloutError, SpaceError, UnknownNameError, require
 
 START = 60.0  # seconds in which a new process must have made its environment
@@ -146,6 +147,17 @@ class Isolated(gym.Env[np.ndarray, np.ndarray]):
         assert process is not None
         self._end()
         return process.returncode
+
+
+def made(env: gym.Env | str | None, isolate: bool) -> gym.Env | None:
+    """The environment itself, made from its id if that is given, here or in a process of its own."""
+    require(
+        not isolate or isinstance(env, str),
+        f"an isolated environment is made in another process: give its id, got {env}",
+    )
+    if isinstance(env, str):
+        return Isolated(env) if isolate else make(env)
+    return env
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
