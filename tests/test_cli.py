@@ -69,9 +69,9 @@ class Broken(Target):
         super().__init__()
         self.at, self.episodes, self.render_mode = at, 0, render_mode
 
-    def reset(self, **options):
+    def reset(self, *, seed=None, options=None):
         self.episodes += 1
-        observation, info = super().reset(**options)
+        observation, info = super().reset(seed=seed, options=options)
         return (observation if self.episodes < self.at else observation * np.nan), info
 
     def render(self):
@@ -398,18 +398,11 @@ class TestInterruptions:
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
     def test_it_saves_says_how_to_go_on_and_exits_with_the_customary_code(self, number, code, tmp_path):
         out = tmp_path / "run"
-        command = [
-            sys.executable,
-            "-m",
-            "ddopg",
-            "train",
-            "tests.worlds:Slow-v0",
-            "--episodes",
-            "60",
-            "--out",
-            out,
-            *QUICK,
-        ]
+        # A suite that runs in the background may ignore SIGINT, and its children with it.
+        script = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        script += "runpy.run_module('ddopg', run_name='__main__')"
+        command = [sys.executable, "-c", script, "train", "tests.worlds:Slow-v0", "--episodes", "60", *QUICK]
+        command += ["--out", out]
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         while not (out / "policy.safetensors").exists() and child.poll() is None:
             time.sleep(0.01)
