@@ -12,7 +12,9 @@ import pytest
 
 import ddopg
 from ddopg import runs, tables
+from ddopg.algorithm import Info
 from ddopg.errors import ArtefactError, ConfigError, SpaceError, StoreError
+from ddopg.memory import add
 from ddopg.rollout import rollout
 from ddopg.runs import STORE, RunStore
 from tests.probes import Follow, Target
@@ -181,6 +183,29 @@ class TestTell:
         assert json.loads(described["config"])["search"]["steps"] == 10
         assert json.loads(described["problem"])["horizon"] == 3
         assert rows(tmp_path / "run", "PRAGMA journal_mode") == [("wal",)]
+
+    def test_what_fails_in_the_middle_of_a_transaction_leaves_no_part_of_it(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        (proposal,) = agent.ask()
+        trajectory = rollout(Follow(), agent.policy, proposal.theta, proposal.seed)
+        before, agent.state = agent.state, agent.state._replace(search=object())  # what no store can hold
+        with pytest.raises(TypeError, match="which a run store cannot hold"):
+            agent.store.tell(
+                proposal, agent.state._replace(memory=add(before.memory, trajectory)), Info(*range(11))
+            )
+        assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(9,)]
+        agent.state = before
+        agent.tell(proposal, trajectory)
+        assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(10,)]
+
+    def test_the_log_comes_back_as_it_was_reported(self, tmp_path):
+        infos = []
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9, callback=lambda agent, info: infos.append(info))
+        reported = [{name.rstrip("_"): repr(v) for name, v in info._asdict().items()} for info in infos]
+        assert [{name: repr(v) for name, v in row.items()} for row in agent.store.log()] == reported
+        assert reported[0]["predicted"] == "nan"
 
     def test_after_close_nothing_can_be_told(self, tmp_path):
         agent = learnt(tmp_path / "run", 9)
