@@ -242,19 +242,24 @@ class TestDefault:
         np.testing.assert_allclose(scatter.std(0), expected, rtol=0.12)
         np.testing.assert_allclose(scatter.mean(0), 0, atol=0.2)
 
-    def test_ever_fewer_proposals_are_fresh(self):
-        """Proposal k with probability fresh/k: fresh · ln(b/a) of them between proposals a and b."""
-        exploration = dataclasses.replace(DEFAULT.exploration, fresh=6.0)
-        config = dataclasses.replace(DEFAULT, exploration=exploration)
-        counts = []
-        for seed in range(12):
-            state, _ = default_play(Follow(), seed, 12, config)
-            state = state._replace(centre=1000 * np.ones(2, np.float32))
-            _, proposals = ask(state, SQUASHED, config, 400)
-            fresh = [np.abs(p.theta).max() < 500 for p in proposals]
-            assert fresh == [p.purpose == "fresh" for p in proposals]
-            counts.append(sum(fresh))
-        assert np.mean(counts) == pytest.approx(6 * np.log(412 / 12), rel=0.15)
+    @pytest.mark.parametrize(("episodes", "share"), [(0.5, 0.5), (6, 0.5), (12, 0.25), (120, 0.025)])
+    def test_ever_fewer_proposals_are_fresh(self, episodes, share):
+        """fresh/e of them after e episodes' worth of steps, at most half."""
+        state, _ = default_play(Follow(), 0, 12)
+        horizon = state.memory.trajectories[0].horizon
+        state = state._replace(centre=1000 * np.ones(2, np.float32), average=900 * np.ones(2, np.float32))
+        state = state._replace(steps=int(episodes * horizon) if episodes > 1 else 1)
+        _, proposals = ask(state, SQUASHED, DEFAULT, 4000)
+        fresh = [np.abs(p.theta).max() < 500 for p in proposals]
+        assert fresh == [p.purpose == "fresh" for p in proposals]
+        assert np.mean(fresh) == pytest.approx(share, rel=0.2)
+
+    def test_failures_of_a_few_steps_leave_time_for_fresh_policies(self):
+        """The clock counts steps, not rollouts: the same number of rollouts, a tenth of the steps."""
+        state, _ = default_play(Follow(), 0, 30)
+        short = state._replace(steps=state.steps // 10)
+        fresh = [sum(p.purpose == "fresh" for p in ask(s, SQUASHED, DEFAULT, 400)[1]) for s in (state, short)]
+        assert fresh[1] > 3 * fresh[0]
 
     def test_a_move_of_the_centre_is_bounded_in_units_of_effect(self):
         settled = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, jump=0.0))

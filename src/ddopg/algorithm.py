@@ -23,6 +23,8 @@ from ddopg.optimise import Outcome
 from ddopg.policies import Policy
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
+MOST_FRESH = 0.5  # of the proposals after the design may be fresh random policies
+
 
 class Proposal(NamedTuple):
     """A policy to roll out, and the seed to roll it out with."""
@@ -139,7 +141,7 @@ def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if design and not config.search.effect_units:
         scatter = config.design.spread * rng.standard_normal(policy.size)
         return proposal("design", first_policy(policy, state.seed) + scatter)
-    fresh, check = rng.random(2) < (config.exploration.fresh / max(k, 1), _check_share(state, config))
+    fresh, check = rng.random(2) < (_fresh_share(state, config), _check_share(state, config))
     if design or fresh:
         gain = config.exploration.gain * np.sqrt(outputs)
         return proposal("design" if design else "fresh", explore.scattered(rng, unit, gain))
@@ -149,11 +151,21 @@ def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     return proposal("explore", state.centre + explore.scattered(rng, unit, noise))
 
 
+def experience(state: State) -> float:
+    """Episodes' worth of environment steps so far: the clock of everything that changes with time."""
+    return state.steps / state.memory.trajectories[0].horizon if state.memory.size else 0.0
+
+
 def warmth(state: State, config: Config) -> float:
-    """min(1, cooling / episodes' worth of steps so far): 1 at first, falling as experience gathers."""
-    if not config.search.cooling or not state.memory.size:
-        return 1.0
-    return min(1.0, config.search.cooling * state.memory.trajectories[0].horizon / state.steps)
+    """min(1, cooling / experience): 1 at first, falling as experience gathers."""
+    cooling = config.search.cooling
+    return cooling / max(experience(state), cooling) if cooling else 1.0
+
+
+def _fresh_share(state: State, config: Config) -> float:
+    """Share of fresh random policies: `fresh` / experience, at most `MOST_FRESH`."""
+    fresh = config.exploration.fresh
+    return fresh / max(experience(state), fresh / MOST_FRESH) if fresh else 0.0
 
 
 def _check_share(state: State, config: Config) -> float:

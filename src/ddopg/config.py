@@ -71,7 +71,8 @@ class ExplorationConfig:
     """Root-mean-square change of the raw outputs, all together, by which a proposal differs from the centre; 0
     proposes the centre itself, as Algorithm 1 does."""
     fresh: float = 0.0
-    """Proposal k is a fresh random policy instead with probability `fresh`/k."""
+    """A proposal is a fresh random policy instead with probability `fresh`/e, at most ½, after e episodes' worth of
+    steps (steps / horizon): policies that fail at once cost little, so they may be many."""
     gain: float = 2.2
     """Root-mean-square raw output of a fresh random policy, in the initial design too."""
 
