@@ -14,11 +14,11 @@ test: .venv/installed-test            ## the fast test suite
 slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch or Ray
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
-check: .venv/installed-dev            ## format, lint, types, tests
+check: .venv/installed-dev            ## format, lint, types, tests, line coverage of at least 95 %
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --cov
 
 format: .venv/installed-dev           ## rewrite the files in the house style
 	$(BIN)/ruff format .

@@ -164,6 +164,16 @@ class TestWrongInput:
         foreign = rollout(Target(horizon=4, length=4), learner.policy, proposal.theta, 0)
         with pytest.raises(TrajectoryError, match=r"observations must have shape \(3, 1\) .* got \(4, 1\)"):
             learner.tell(proposal, foreign)
+        good = rollout(Follow(), learner.policy, proposal.theta, 0)
+        for spoilt in (
+            good._replace(rewards=np.array([1, np.nan, 1])),
+            good._replace(observations=np.full((3, 1), np.inf, np.float32)),
+            good._replace(actions=good.actions.astype(np.float64)),
+            good._replace(alive=np.array([True, False, True])),
+            good._replace(alive=np.zeros(3, bool)),
+        ):
+            with pytest.raises(TrajectoryError, match=r"build it with|no steps"):
+                learner.tell(proposal, spoilt)
         with pytest.raises(TrajectoryError, match="between 1 and 3 steps"):
             proposal.trajectory(np.ones((4, 1)), np.ones((4, 1)), np.ones(4))
         assert learner.state.memory.size == 0

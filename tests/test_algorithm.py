@@ -415,9 +415,9 @@ class TestDefault:
         state, _ = default_play(Follow(), 1, 12)
         evidence = SimpleNamespace(returns=np.array([5.0, 6.0, 7.0]))
         held = Selection(np.array([3, 11, 10]), np.ones(3, int))
-        assert algorithm._return_of_newest(state, held, evidence) == 6.0
+        assert algorithm._return_of_newest(state, held, evidence, 1.0) == 6.0
         other = Selection(np.array([3, 9, 10]), np.ones(3, int))
-        assert algorithm._return_of_newest(state, other, evidence) == state.memory.returns[-1]
+        assert algorithm._return_of_newest(state, other, evidence, 1.0) == state.memory.returns[-1]
 
     def test_it_learns_a_gain(self):
         state, _ = default_play(Follow(), 3, 60)

@@ -1,10 +1,13 @@
 """Probe worlds as Gymnasium ids, `tests.worlds:NAME`, so that other processes can make them too."""
 
+import contextlib
 import os
+import signal
 import time
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 
 from tests.probes import Follow, Target
 
@@ -48,5 +51,146 @@ class Stuck(Target):
         time.sleep(60)
 
 
-for world in (Stuck, Target, Follow, Logged, Raises, Dies, Slow):
+class Turning(Follow):
+    """A good world for two episodes; then `spoilt` says what a step returns."""
+
+    good = 2
+
+    def __init__(self):
+        super().__init__()
+        self.episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.episodes += 1
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        returned = super().step(action)
+        return self.spoilt(*returned) if self.episodes > self.good and self.time == 2 else returned
+
+
+def spoilt(name):
+    """A `Turning` world whose second step is spoilt in this way."""
+
+    def register(function):
+        globals()[name] = type(
+            name, (Turning,), {"spoilt": lambda self, *returned: function(self, *returned)}
+        )
+        return function
+
+    return register
+
+
+@spoilt("TurnsRaising")
+def _(self, observation, reward, *rest):
+    raise ValueError("lost the marker")
+
+
+@spoilt("TurnsExiting")
+def _(self, *returned):
+    raise SystemExit(3)
+
+
+@spoilt("TurnsNan")
+def _(self, observation, reward, *rest):
+    return observation * np.nan, reward, *rest
+
+
+@spoilt("TurnsInfinite")
+def _(self, observation, reward, *rest):
+    return observation, np.inf, *rest
+
+
+@spoilt("TurnsHuge")
+def _(self, observation, reward, *rest):
+    return np.array([1e300]), reward, *rest
+
+
+@spoilt("TurnsLong")
+def _(self, observation, reward, *rest):
+    return np.zeros(2, np.float32), reward, *rest
+
+
+@spoilt("TurnsRagged")
+def _(self, observation, reward, *rest):
+    return [[1.0], [1.0, 2.0]], reward, *rest
+
+
+@spoilt("TurnsText")
+def _(self, observation, reward, *rest):
+    return np.array(["a"]), reward, *rest
+
+
+@spoilt("TurnsUnrewarding")
+def _(self, observation, reward, *rest):
+    return observation, None, *rest
+
+
+@spoilt("TurnsUndecided")
+def _(self, observation, reward, terminated, truncated, info):
+    return observation, reward, None, truncated, info
+
+
+@spoilt("TurnsShort")
+def _(self, observation, reward, terminated, truncated, info):
+    return observation, reward, terminated, info
+
+
+@spoilt("TurnsDifferent")
+def _(self, *returned):
+    self.action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+    return returned
+
+
+@spoilt("TurnsDiscrete")
+def _(self, *returned):
+    self.action_space = gym.spaces.Discrete(2)
+    return returned
+
+
+@spoilt("TurnsSleeping")
+def _(self, *returned):
+    time.sleep(60)
+
+
+@spoilt("TurnsStubborn")
+def _(self, *returned):
+    while True:  # catches whatever comes, as badly written drivers do
+        with contextlib.suppress(Exception):
+            time.sleep(60)
+
+
+@spoilt("TurnsDeaf")
+def _(self, *returned):
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, [signal.SIGALRM, signal.SIGTERM]
+    )  # as code that never comes back
+    time.sleep(60)
+
+
+@spoilt("TurnsDeadly")
+def _(self, *returned):
+    os._exit(7)
+
+
+class Flaky(Turning):
+    """Fails in one episode only, the third that it is asked for."""
+
+    def spoilt(self, *returned):
+        if self.episodes == 3:
+            raise OSError("the cable is loose")
+        return returned
+
+
+class Endless(Follow):
+    """Never says that it is over."""
+
+    def step(self, action):
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, False, False, info
+
+
+WORLDS = [Stuck, Target, Follow, Logged, Raises, Dies, Slow, Flaky, Endless]
+WORLDS += [world for name, world in list(globals().items()) if name.startswith("Turns")]
+for world in WORLDS:
     gym.register(f"{world.__name__}-v0", world, max_episode_steps=3, disable_env_checker=True)

@@ -13,14 +13,19 @@ import numpy as np
 from ddopg import algorithm
 from ddopg.algorithm import Info, State
 from ddopg.artefact import TrainedPolicy, load, policy_for
+from ddopg.budget import Budget
 from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
-from ddopg.data import Trajectory, make_trajectory
+from ddopg.data import Trajectory, make_trajectory, require_sound
 from ddopg.display import progress
-from ddopg.envs.gym_adapter import Problem, make, problem_of, problem_of_spaces
-from ddopg.errors import ConfigError, TrajectoryError, require
-from ddopg.rollout import rollout
+from ddopg.envs.gym_adapter import known, name_of, posed, spaces_of
+from ddopg.envs.isolated import made
+from ddopg.errors import ConfigError, RolloutError, SpaceError, TrajectoryError, require, require_positive
+from ddopg.interrupts import shielded
+from ddopg.rollout import require_same, rollout
+from ddopg.rows import Description, Failure
+from ddopg.runs import RunStore
 
 Callback = Callable[["DDOPG", Info], bool | None]
 
@@ -61,6 +66,8 @@ class DDOPG:
         observation_space, action_space, horizon: instead of `env`; `horizon` also overrides its time limit.
         preset: `default`, `paper` or `released`; or give a whole `config`.
         seed: the same seed, configuration and machine give the same run, bit for bit.
+        isolate: run the environment, given by its id, in a process of its own, which may hang or die.
+        run_directory: every rollout told is kept there, safe before `tell` returns; `DDOPG.resume` goes on with it.
     """
 
     def __init__(
@@ -73,17 +80,71 @@ class DDOPG:
         preset: str = "default",
         config: Config | None = None,
         seed: int = 0,
+        isolate: bool = False,
+        run_directory: str | os.PathLike[str] | None = None,
     ) -> None:
         keep_compiled_programs()
         require(
             isinstance(seed, (int, np.integer)) and seed >= 0,
             f"the seed must be an integer and not negative, got {seed!r}",
         )
-        self.env = make(env) if isinstance(env, str) else env
+        self.env = made(env, isolate)
+        self.environment = env if isinstance(env, str) else name_of(env)
         self.config = config or preset_config(preset)
-        self.problem = _problem(self.env, observation_space, action_space, horizon)
+        self.problem = posed(self.env, observation_space, action_space, horizon)
         self.policy = policy_for(self.problem, self.config)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
+        self.failures: list[Failure] = []
+        self._in_hand: dict[int, Trajectory] = {}  # rolled out by `learn`, but not told: the disk was full
+        self.store: RunStore | None = None
+        if run_directory is not None:
+            self.record(run_directory)
+
+    @classmethod
+    def resume(
+        cls,
+        run_directory: str | os.PathLike[str],
+        env: gym.Env | str | None = None,
+        *,
+        isolate: bool = False,
+    ) -> DDOPG:
+        """Go on with a run exactly where it stopped.
+
+        `env` is needed where the run does not know it by a registered name. The name of a module is never taken from
+        the file: nothing that is read from disk runs code.
+        """
+        store, state = RunStore.resume(Path(run_directory))
+        about = store.description
+        try:
+            if env is None and about.environment is not None:
+                env = known(about.environment, "env=... (--env)")
+            agent = cls(env, **spaces_of(about.problem, env), config=about.config, isolate=isolate)
+            require(
+                agent.problem == about.problem,
+                f"the run is about {about.problem}, the environment poses {agent.problem}; "
+                "give the environment that it was begun with",
+                SpaceError,
+            )
+        except BaseException:
+            store.close()
+            raise
+        agent.state, agent.store, agent.environment = state, store, about.environment
+        agent.failures = store.failures()
+        return agent
+
+    def record(self, run_directory: str | os.PathLike[str], command: dict[str, Any] | None = None) -> None:
+        """Keep everything from now on in a new run store; `command` says how the run was asked for."""
+        require(
+            self.store is None and self.state.asked == 0,
+            "a run is recorded from its beginning; make a new DDOPG with run_directory=...",
+        )
+        about = Description(self.problem, self.config, self.environment, command or {})
+        self.store = RunStore.create(Path(run_directory), about, self.state)
+
+    def close(self) -> None:
+        """Let another process go on with the run. Everything told is already safe."""
+        if self.store is not None:
+            self.store.close()
 
     def ask(self, n: int | None = None) -> list[Proposal]:
         """Policies to roll out next: the initial design first, one proposal afterwards (or `n`)."""
@@ -92,10 +153,19 @@ class DDOPG:
         return [self._hand_out(proposal) for proposal in proposals]
 
     def tell(self, proposal: Proposal, trajectory: Trajectory) -> Info:
-        """Take in what happened when the proposal was rolled out, and improve the policy."""
+        """Take in what happened when the proposal was rolled out, and improve the policy.
+
+        With a run directory, the rollout is on the disk when this returns. Ctrl-C and SIGTERM wait for the end of it;
+        if it raises, nothing has changed and the same can be told again.
+        """
         self._check(trajectory)
         pure = algorithm.Proposal(proposal.number, proposal.theta, proposal.seed, proposal.purpose)
-        self.state, info = algorithm.tell(self.state, pure, trajectory, self.policy, self.config)
+        with shielded():
+            state, info = algorithm.tell(self.state, pure, trajectory, self.policy, self.config)
+            if self.store is not None:
+                self.store.tell(pure, state, info)
+            self.state = state
+            self._in_hand.pop(proposal.number, None)
         return info
 
     def learn(
@@ -105,26 +175,35 @@ class DDOPG:
         progress_bar: bool = False,
         *,
         total_episodes: int | None = None,
+        retries: int = 2,
+        time_limit: float | None = None,
     ) -> DDOPG:
         """Roll out and improve until the budget is spent: environment steps, or episodes, more from now on.
 
         The last episode is played to its end, so `total_timesteps` may be exceeded by less than one horizon.
         `callback(agent, info)` is called after each rollout; it ends the learning by returning False.
+
+        A rollout that the environment spoils, or that takes longer than `time_limit` seconds, is noted in `failures`,
+        not learnt from, and tried again `retries` times; then its `RolloutError` is raised. What was told is kept.
         """
-        env = self._env()
-        budget = _Budget(total_timesteps, total_episodes, self.state)
+        self._env()
+        require(retries >= 0, f"retries must be at least 0, got {retries}")
+        require_positive("time_limit", 1.0 if time_limit is None else time_limit)
+        budget = Budget(total_timesteps, total_episodes, self.state)
         with progress(progress_bar, budget.total, budget.unit) as show:
             while not budget.spent(self.state):
-                for proposal in self._waiting() or self.ask():
-                    trajectory = rollout(
-                        env, self.policy, proposal.theta, proposal.seed, self.problem.horizon
-                    )
-                    info = self.tell(proposal, trajectory)
+                for proposal in self.pending or self.ask():
+                    info = self.tell(proposal, self._rollout(proposal, retries, time_limit))
                     show(budget.used(self.state), info)
                     stop = callback is not None and callback(self, info) is False
                     if stop or budget.spent(self.state):
                         return self
         return self
+
+    @property
+    def pending(self) -> list[Proposal]:
+        """Proposals handed out and not yet told: a stopped loop goes on with them before it asks for more."""
+        return [self._hand_out(proposal) for proposal in self.state.pending]
 
     @property
     def incumbent(self) -> TrainedPolicy:
@@ -152,16 +231,31 @@ class DDOPG:
             raise ConfigError("learn() needs an environment; without one, use ask() and tell()")
         return self.env
 
-    def _waiting(self) -> list[Proposal]:
-        """Proposals handed out earlier and never told: a stopped `learn` goes on with them."""
-        return [self._hand_out(proposal) for proposal in self.state.pending]
+    def _rollout(self, proposal: Proposal, retries: int, time_limit: float | None) -> Trajectory:
+        """One usable rollout, at the first or a later attempt, or the one that could not be told before."""
+        if proposal.number in self._in_hand:
+            return self._in_hand[proposal.number]
+        for attempt in range(1, retries + 2):
+            try:
+                env = self._env()
+                require_same(self.problem, env, self.problem.horizon)
+                arguments = (proposal.theta, proposal.seed, self.problem.horizon, time_limit)
+                self._in_hand[proposal.number] = rollout(env, self.policy, *arguments)
+                return self._in_hand[proposal.number]
+            except RolloutError as error:
+                failure = Failure(proposal.number, proposal.seed, attempt, error.steps, str(error))
+                self.failures.append(failure)
+                if self.store is not None:
+                    self.store.failure(failure)
+                if attempt > retries:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _hand_out(self, proposal: algorithm.Proposal) -> Proposal:
         return Proposal(proposal, self._trained(proposal.theta, {}))
 
     def _trained(self, theta: np.ndarray, note: dict[str, Any]) -> TrainedPolicy:
-        environment = self.env.spec.id if self.env is not None and self.env.spec is not None else None
-        return TrainedPolicy(theta, self.problem, self.config, environment, note)
+        return TrainedPolicy(theta, self.problem, self.config, name_of(self.env), note)
 
     def _check(self, trajectory: Trajectory) -> None:
         require(
@@ -184,48 +278,4 @@ class DDOPG:
                 "proposal.trajectory(observations, actions, rewards), which pads short episodes",
                 TrajectoryError,
             )
-
-
-def check_budget(steps: int | None, episodes: int | None) -> int:
-    """The one of both that is given, at least 1."""
-    total = episodes if steps is None else steps
-    require(
-        total is not None and (steps is None) != (episodes is None),
-        "give a budget either in steps (total_timesteps) or in episodes (total_episodes), "
-        f"got {steps} and {episodes}",
-    )
-    assert total is not None
-    require(total >= 1, f"the budget must be at least 1, got {total}")
-    return total
-
-
-class _Budget:
-    """How much there is to spend, in steps or in episodes, counted from where the learner stands now."""
-
-    def __init__(self, steps: int | None, episodes: int | None, state: State) -> None:
-        self.unit = "steps" if steps is not None else "episodes"
-        self.total = check_budget(steps, episodes)
-        self._first = self.spent_so_far(state)
-
-    def spent_so_far(self, state: State) -> int:
-        """In the budget's own unit."""
-        return state.steps if self.unit == "steps" else state.memory.size
-
-    def used(self, state: State) -> int:
-        """Since this budget was made."""
-        return self.spent_so_far(state) - self._first
-
-    def spent(self, state: State) -> bool:
-        """Whether nothing is left."""
-        return self.used(state) >= self.total
-
-
-def _problem(env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
-    if env is not None:
-        return problem_of(env, horizon)
-    require(
-        observation_space is not None and action_space is not None,
-        "a learner needs an environment, or observation_space, action_space and horizon; got "
-        f"{observation_space}, {action_space} and {horizon}",
-    )
-    return problem_of_spaces(observation_space, action_space, horizon)
+        require_sound(trajectory)

@@ -17,6 +17,7 @@ from ddopg.data import Evidence, Trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.evidence import prepare
 from ddopg.improve import Improvement, improve
+from ddopg.magnitude import LARGEST_BOUND, is_sound, measured, remark, reward_unit
 from ddopg.memory import Memory, Selection, add, select
 from ddopg.optimise import Outcome
 from ddopg.policies import Policy
@@ -71,6 +72,7 @@ class Info(NamedTuple):
     ess: float
     search_steps: int
     outcome: str
+    remark: str  # what is odd about the data and how it was met; mostly empty
 
 
 def init(policy: Policy, config: Config, seed: int) -> State:
@@ -112,13 +114,19 @@ def tell(
     rng = stream(state.seed, state.memory.size, "selection")
     selection = select(rng, np.asarray(state.memory.returns), config.selection)
     unit = _units(state, config)
-    memory, evidence = prepare(state.memory, selection, state.centre, unit, policy, config)
+    worth = reward_unit(state.memory, selection)  # 1, unless the rewards are of an extraordinary size
+    memory = measured(state.memory, selection, worth)
+    memory, evidence = prepare(memory, selection, state.centre, unit, policy, config)
+    memory = memory._replace(trajectories=state.memory.trajectories)
     state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
-    state, found = _improve(state, evidence, unit, policy, config)
-    if config.search.follow:
-        newest = _return_of_newest(state, selection, evidence)
-        state = state._replace(incumbent=_next_incumbent(state, proposal, newest, found, config))
-    return state, _info(state, trajectory, found)
+    found = _improvement(state, evidence, unit, worth, policy, config)
+    if is_sound(found):
+        state = _moved(state, found, config)
+        if config.search.follow:
+            newest = _return_of_newest(state, selection, evidence, worth)
+            incumbent = _next_incumbent(state, proposal, newest, found, config)
+            state = state._replace(incumbent=incumbent._replace(value=incumbent.value * worth))
+    return state, _info(state, trajectory, found, selection, worth)
 
 
 def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
@@ -210,36 +218,39 @@ def _refreshed_bound(state: State, config: Config) -> float:
     return largest if grown else state.return_bound
 
 
-def _improve(
-    state: State, evidence: Evidence, unit: np.ndarray, policy: Policy, config: Config
-) -> tuple[State, Improvement]:
-    """The centre moves to the maximum of the surrogate objective; the running average follows it."""
-    found = improve(
+def _improvement(
+    state: State, evidence: Evidence, unit: np.ndarray, worth: float, policy: Policy, config: Config
+) -> Improvement:
+    """What the search finds; `worth` is the unit of the evidence's rewards."""
+    return improve(
         state.centre,
         state.average,
         state.incumbent.theta,
         state.search,
         jax.random.key(integer(state.seed, state.memory.size, "search")),
         evidence,
-        state.return_bound,
+        min(state.return_bound / worth, LARGEST_BOUND),
         unit,
         state.memory.size == config.design.policies,
         np.float32(warmth(state, config)),
         policy,
         config,
     )
-    state = state._replace(
+
+
+def _moved(state: State, found: Improvement, config: Config) -> State:
+    """The centre moves to the maximum of the surrogate objective; the running average follows it."""
+    return state._replace(
         centre=np.asarray(found.search.theta),
         average=np.asarray(found.average),
         search=found.search.memory if config.search.carry else None,
     )
-    return state, found
 
 
-def _return_of_newest(state: State, selection: Selection, evidence: Evidence) -> float:
-    """The return of the newest rollout, without the luck of its start where the evidence holds it."""
+def _return_of_newest(state: State, selection: Selection, evidence: Evidence, worth: float) -> float:
+    """The return of the newest rollout, without the luck of its start where the evidence holds it; in its unit."""
     rows = np.flatnonzero(selection.indices == state.memory.size - 1)
-    return float(evidence.returns[rows[0]]) if len(rows) else state.memory.returns[-1]
+    return float(evidence.returns[rows[0]]) if len(rows) else state.memory.returns[-1] / worth
 
 
 def _next_incumbent(
@@ -261,18 +272,25 @@ def _next_incumbent(
     return kept
 
 
-def _info(state: State, trajectory: Trajectory, found: Improvement | None = None) -> Info:
+def _info(
+    state: State,
+    trajectory: Trajectory,
+    found: Improvement | None = None,
+    selection: Selection | None = None,
+    worth: float = 1.0,
+) -> Info:
     return Info(
         rollout=state.memory.size,
         steps=state.steps,
         return_=state.memory.returns[-1],
         length=trajectory.length,
         incumbent=state.incumbent.value,
-        predicted=float(found.at_centre.mean) if found else np.nan,
-        lower_bound=float(found.at_centre.lower_bound) if found else np.nan,
+        predicted=float(found.at_centre.mean) * worth if found else np.nan,
+        lower_bound=float(found.at_centre.lower_bound) * worth if found else np.nan,
         ess=float(found.at_centre.ess) if found else np.nan,
         search_steps=int(found.search.steps) if found else 0,
         outcome=Outcome(int(found.search.outcome)).name.lower() if found else "initial_design",
+        remark=remark(state.memory, selection, state.effects, worth, found) if found and selection else "",
     )
 
 

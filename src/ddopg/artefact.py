@@ -7,6 +7,7 @@ Reading one can run no code: safetensors holds numbers, and the description is c
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -68,8 +69,7 @@ class TrainedPolicy(NamedTuple):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as one safetensors file, whole or not at all."""
         path = Path(path)
-        data = safetensors.numpy.save({"theta": self.theta}, metadata=_describe(self))
-        return _write_atomically(path, data)
+        return write_atomically(path, packed(_describe(self), self.theta))
 
 
 def policy_for(problem: Problem, config: Config) -> Policy:
@@ -81,8 +81,15 @@ def policy_for(problem: Problem, config: Config) -> Policy:
 
 def load(path: str | os.PathLike[str]) -> TrainedPolicy:
     """Read a policy file written by `save`; anything else gets an `ArtefactError`."""
-    path = Path(path)
+    return _understand(Path(path), *read(Path(path)))
+
+
+def read(path: Path) -> tuple[dict[str, Any], Any]:
+    """The description and the tensor of a safetensors file, nothing more known of them than that."""
     try:
+        require(
+            path.is_file() or not path.exists(), f"{path} is not a file; give a policy file", ArtefactError
+        )
         require(
             path.stat().st_size <= LARGEST_FILE,
             f"{path} has {path.stat().st_size} bytes, a policy file has at most {LARGEST_FILE}",
@@ -94,15 +101,22 @@ def load(path: str | os.PathLike[str]) -> TrainedPolicy:
             theta = file.get_tensor("theta") if names == ["theta"] else None
     except OSError as error:
         raise ArtefactError(f"cannot read {path}: {error.strerror or error}; check the path") from error
-    except (safetensors.SafetensorError, ValueError, TypeError) as error:
+    except (safetensors.SafetensorError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise ArtefactError(
             f"{path} is not a readable safetensors file ({error}); it is damaged, or not a policy of ddopg"
         ) from error
-    return _understand(path, metadata, theta)
+    return _parse(path, metadata.get(KEY, "null")), theta
 
 
-def _describe(trained: TrainedPolicy) -> dict[str, str]:
-    description = {
+def packed(description: dict[str, Any], theta: np.ndarray) -> bytes:
+    """The bytes of a policy file, sealed."""
+    text = json.dumps(description | {"seal": _seal(description, theta)})
+    # One entry only: safetensors writes several in an order that differs from run to run.
+    return safetensors.numpy.save({"theta": theta}, metadata={KEY: text})
+
+
+def _describe(trained: TrainedPolicy) -> dict[str, Any]:
+    return {
         "format": FORMAT,
         "schema": SCHEMA,
         "version": __version__,
@@ -111,12 +125,9 @@ def _describe(trained: TrainedPolicy) -> dict[str, str]:
         "environment": trained.environment,
         "note": trained.note,
     }
-    # One entry only: safetensors writes several in an order that differs from run to run.
-    return {KEY: json.dumps(description)}
 
 
-def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPolicy:
-    description = _parse(path, metadata.get(KEY, "null"))
+def _understand(path: Path, description: dict[str, Any], theta: Any) -> TrainedPolicy:
     require(
         description.get("format") == FORMAT and theta is not None,
         f"{path} is a safetensors file, but not a policy of ddopg: expected one tensor 'theta' and a description "
@@ -128,10 +139,16 @@ def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPoli
         f"{path} has schema {description.get('schema')!r}, this version of ddopg reads {SCHEMA}; update ddopg",
         ArtefactError,
     )
+    seal = description.pop("seal", None)
+    require(
+        seal == _seal(description, theta),
+        f"{path} does not fit its seal: it was damaged or changed after it was written; restore it from a copy",
+        ArtefactError,
+    )
     try:
         trained = TrainedPolicy(
             theta=theta,
-            problem=_problem(description["problem"]),
+            problem=problem_from(description["problem"]),
             config=from_dict(description["config"], Config),
             environment=_text_or_none(description["environment"]),
             note=dict(description["note"]),
@@ -147,6 +164,14 @@ def _understand(path: Path, metadata: dict[str, str], theta: Any) -> TrainedPoli
     return trained
 
 
+def _seal(description: dict[str, Any], theta: np.ndarray) -> str:
+    """SHA-256 of everything in the file: a flipped bit must not become another policy."""
+    digest = hashlib.sha256(json.dumps(description).encode())
+    digest.update(f"{theta.dtype.str}{theta.shape}".encode())
+    digest.update(np.ascontiguousarray(theta).tobytes())
+    return digest.hexdigest()
+
+
 def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
         description = json.loads(text)
@@ -155,7 +180,8 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     return description if isinstance(description, dict) else {}
 
 
-def _problem(values: dict[str, Any]) -> Problem:
+def problem_from(values: dict[str, Any]) -> Problem:
+    """A problem from plain values, every one of them checked."""
     problem = Problem(
         observation_size=values["observation_size"],
         low=tuple(map(float, values["low"])),
@@ -192,7 +218,8 @@ def _vector(observation: Any, size: int) -> np.ndarray:
     return vector
 
 
-def _write_atomically(path: Path, data: bytes) -> Path:
+def write_atomically(path: Path, data: bytes) -> Path:
+    """The whole file or nothing, whatever happens meanwhile; what was there before is kept until then."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,13 +11,16 @@ import tyro
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError
-from ddopg.options import Bench, Evaluate, Figure, Play, Train
+from ddopg.options import Bench, Evaluate, Figure, Play, Resume, Train
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit code is 0, or 1 if a part failed, 2 after wrong input, 130 after an interruption."""
+    """Run one command and return the exit code.
+
+    0; 1 if a part failed, 2 after wrong input, 130 after Ctrl-C, 143 after SIGTERM.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments in (["--version"], ["-V"]):
         print(f"ddopg {__version__}")
@@ -30,23 +33,24 @@ def main(arguments: list[str] | None = None) -> int:
     except DDOPGError as error:
         print(f"ddopg: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         print("ddopg: interrupted", file=sys.stderr)
-        return 130
+        return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-def parse(arguments: list[str]) -> Train | Evaluate | Play | Bench | Figure:
+def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Bench | Figure:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = PRESETS.get(_preset_of(arguments), Config())
     train = Annotated[
         Train, tyro.conf.subcommand("train", default=Train(env=tyro.MISSING, config=start), prefix_name=False)
     ]
+    resume = Annotated[Resume, tyro.conf.subcommand("resume", prefix_name=False)]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
     play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
     bench = Annotated[Bench, tyro.conf.subcommand("bench", prefix_name=False)]
     figure = Annotated[Figure, tyro.conf.subcommand("figure", prefix_name=False)]
     return tyro.cli(
-        train | evaluate | play | bench | figure,
+        train | resume | evaluate | play | bench | figure,
         prog="ddopg",
         description=DESCRIPTION,
         args=arguments or ["--help"],

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,44 +13,46 @@ import gymnasium as gym
 import numpy as np
 from rich.console import Console
 
-import ddopg.rollout as rollouts
-from ddopg import baselines, plots, video
+from ddopg import baselines, training, video
 from ddopg._version import __version__
-from ddopg.agent import DDOPG, check_budget
-from ddopg.algorithm import Info
+from ddopg.agent import DDOPG
 from ddopg.artefact import TrainedPolicy, load
+from ddopg.budget import check_budget
 from ddopg.compilation import keep_compiled_programs
-from ddopg.envs.gym_adapter import make, problem_of
+from ddopg.envs.gym_adapter import known, make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
-from ddopg.options import Bench, Evaluate, Figure, Play, Train
-from ddopg.plain import to_dict
+from ddopg.exports import policy_file
+from ddopg.options import Bench, Evaluate, Figure, Play, Resume, Train
 from ddopg.rollout import FIRST_EVALUATION_SEED
-from ddopg.runs import RunDirectory, policy_file
-
-DEFAULT_STEPS = 10_000
 
 
 def train(command: Train) -> None:
-    """Learn, evaluate on the way, save; what was learnt is saved however the run ends."""
-    check_budget(_step_budget(command), command.episodes)
-    console = Console()
-    env = make(command.env)
-    agent = DDOPG(env, config=command.config, seed=command.seed, horizon=command.horizon)
-    run = RunDirectory(command.out or _new_directory(command), _description(command))
-    try:
-        agent.learn(
-            total_timesteps=_step_budget(command),
-            total_episodes=command.episodes,
-            callback=_recorder(command, run, env),
-            progress_bar=not command.quiet,
-        )
-    finally:
-        if agent.state.memory.size:
-            agent.save(run.policy)
-            plots.learning_curve(run.path, f"{command.env} · {command.preset} · seed {command.seed}")
-    _report(console, command, run, env, agent)
+    """Learn, evaluate on the way, save; whatever happens, `resume` goes on from the last rollout."""
+    check_budget(training.step_budget(command), command.episodes)
+    training.check(command)
+    agent = DDOPG(
+        command.env,
+        config=command.config,
+        seed=command.seed,
+        horizon=command.horizon,
+        isolate=command.isolate,
+    )
+    agent.record(command.out or _new_directory(command), _told(command))
+    training.run(agent, command, training.step_budget(command), command.episodes)
+
+
+def resume(command: Resume) -> None:
+    """Go on where a run stopped: to its own budget, or to a new one counted from its beginning."""
+    told = training.told_by(command.directory)
+    agent = DDOPG.resume(command.directory, env=command.env, isolate=told.isolate)
+    steps, episodes = command.steps, command.episodes
+    if steps is None and episodes is None:
+        steps, episodes = training.step_budget(told), told.episodes
+    check_budget(steps, episodes)
+    told = dataclasses.replace(told, quiet=command.quiet)
+    training.run(agent, told, steps, episodes)
 
 
 def evaluate(command: Evaluate) -> None:
@@ -60,7 +61,7 @@ def evaluate(command: Evaluate) -> None:
     keep_compiled_programs()
     trained = load(policy_file(command.source))
     env = _environment(trained, command.env)
-    returns = _returns(env, trained, command.episodes, command.seed)
+    returns = training.returns_of(env, trained, command.episodes, command.seed)
     if command.json:
         print(json.dumps(_summary(env, returns)))
         return
@@ -134,43 +135,6 @@ def _executor(command: Bench) -> benchmark.Execute:
     return partial(workers.run_locally, workers=command.workers)
 
 
-def _recorder(command: Train, run: RunDirectory, env: gym.Env) -> Callable[[DDOPG, Info], None]:
-    """Writes each rollout down, and evaluates and saves the incumbent at every mark of the budget."""
-    budget = check_budget(_step_budget(command), command.episodes)
-    marks = list(np.linspace(0, budget, command.eval_points + 1)[1:])
-
-    def record(agent: DDOPG, info: Info) -> None:
-        run.rollout(info)
-        spent = info.rollout if command.episodes else info.steps
-        if not marks or spent < marks[0]:
-            return
-        while marks and spent >= marks[0]:
-            marks.pop(0)
-        agent.save(run.policy)
-        run.evaluation(info, _returns(env, agent.incumbent, command.eval_episodes, command.seed))
-
-    return record
-
-
-def _returns(env: gym.Env, trained: TrainedPolicy, episodes: int, seed: int) -> np.ndarray:
-    first = FIRST_EVALUATION_SEED + seed * 1_000_003
-    seeds = range(first, first + episodes)
-    return rollouts.evaluate(env, trained.policy, trained.theta, seeds, trained.problem.horizon)
-
-
-def _report(console: Console, command: Train, run: RunDirectory, env: gym.Env, agent: DDOPG) -> None:
-    episodes = max(command.eval_episodes, 100) if hasattr(env.unwrapped, "task") else command.eval_episodes
-    returns = _returns(env, agent.incumbent, episodes, command.seed + 1)
-    console.print(
-        f"\n[bold green]incumbent: mean return {returns.mean():.6g}[/] ± {returns.std():.4g} (sd), worst "
-        f"{returns.min():.6g}, over {episodes} fresh episodes\n"
-        f"learnt from {agent.state.memory.size:,} rollouts, {agent.state.steps:,} environment steps",
-        highlight=False,
-    )
-    for what, path in (("policy", run.policy), ("picture", run.curve), ("all files", run.path)):
-        console.print(f"{what:>10}: {path}", highlight=False, soft_wrap=True)
-
-
 def _summary(env: gym.Env, returns: np.ndarray) -> dict[str, object]:
     return {
         "environment": env.spec.id if env.spec else None,
@@ -189,7 +153,7 @@ def _environment(trained: TrainedPolicy, name: str | None, **options: str) -> gy
     chosen = name or trained.environment
     if chosen is None:
         raise ArtefactError("the policy does not say which environment it was learnt on; give one with --env")
-    env = make(chosen, **options)
+    env = make(name or known(chosen, "--env"), **options)
     problem, own = problem_of(env, trained.problem.horizon), trained.problem
     require(
         (problem.observation_size, problem.action_size) == (own.observation_size, own.action_size),
@@ -200,19 +164,15 @@ def _environment(trained: TrainedPolicy, name: str | None, **options: str) -> gy
     return env
 
 
-def _step_budget(command: Train) -> int | None:
-    return DEFAULT_STEPS if command.steps is None and command.episodes is None else command.steps
-
-
 def _new_directory(command: Train) -> Path:
     name = command.env.replace("/", "-")
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-seed{command.seed}"
 
 
-def _description(command: Train) -> dict[str, object]:
-    told = {f.name: getattr(command, f.name) for f in dataclasses.fields(command) if f.name != "config"}
+def _told(command: Train) -> dict[str, object]:
+    """What `resume` must know again; the configuration and the place have their own."""
     return {
-        "version": __version__,
-        "command": {k: str(v) if isinstance(v, Path) else v for k, v in told.items()},
-        "config": to_dict(command.config),
+        f.name: getattr(command, f.name)
+        for f in dataclasses.fields(command)
+        if f.name not in ("config", "out", "quiet")
     }

@@ -76,7 +76,8 @@ class Estimate(NamedTuple):
 
 def returns_of(rewards: np.ndarray, discount: float = 1.0) -> float:
     """R(τ) = Σₜ γᵗ rₜ, the (discounted) return below Eq. (1). Rewards after the end are zero."""
-    return float(np.sum(rewards * discount ** np.arange(len(rewards))))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.sum(rewards * discount ** np.arange(len(rewards))))
 
 
 def make_trajectory(
@@ -120,6 +121,30 @@ def make_trajectory(
         terminated=bool(terminated),
         truncated=bool(not terminated if truncated is None else truncated),
         seed=int(seed),
+    )
+
+
+def require_sound(trajectory: Trajectory) -> None:
+    """Refuse a trajectory that `make_trajectory` could not have made: types, NaN, gaps, something after the end."""
+    kinds = {
+        "theta": "float32",
+        "observations": "float32",
+        "actions": "float32",
+        "rewards": "float64",
+        "alive": "bool",
+    }
+    steps = trajectory.length
+    for name, kind in kinds.items():
+        array = getattr(trajectory, name)
+        after = array[steps:] if name != "theta" else array[:0]
+        require(
+            array.dtype == kind and bool(np.isfinite(array).all()) and not after.any(),
+            f"the trajectory's {name} must be finite {kind}, and zero after its {steps} steps; build it with "
+            "make_trajectory or proposal.trajectory",
+            TrajectoryError,
+        )
+    require(
+        steps > 0 and bool(trajectory.alive[:steps].all()), "the trajectory has no steps", TrajectoryError
     )
 
 

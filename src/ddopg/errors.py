@@ -24,11 +24,17 @@ class TrajectoryError(DDOPGError, ValueError):
 
 
 class RolloutError(DDOPGError, RuntimeError):
-    """An environment that broke its contract while a policy was rolled out."""
+    """An environment that broke its contract while a policy was rolled out; `steps` of it had happened."""
+
+    steps = 0
 
 
 class ArtefactError(DDOPGError, ValueError):
     """A policy file that cannot be written, or cannot be read as one of ours."""
+
+
+class StoreError(DDOPGError, OSError):
+    """A run that cannot be written now: the disk is full, the place read-only, or another process has it."""
 
 
 class MissingPackageError(DDOPGError, ImportError):

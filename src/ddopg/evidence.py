@@ -109,6 +109,11 @@ def stride_for(longest: int, decisions: int) -> int:
     return max(1, math.ceil((longest - decisions // 2) / late)) if decisions else 1
 
 
+def numbers_per_pair(config: Config, horizon: int) -> int:
+    """K: one per compared time, or one for the whole path."""
+    return min(config.surrogate.decisions, horizon) or 1
+
+
 def without_start_effect(rewards: Array, starts: Array, policies: Array, counts: Array) -> Array:
     """Rewards (N, K) without what a linear function of the first observation (N, O) explains of them.
 

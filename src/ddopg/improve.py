@@ -74,6 +74,14 @@ def improve(
     return Improvement(search, at_centre, average, at_average, at_incumbent, worth)
 
 
+def first_memory(size: int, config: Config) -> Any:
+    """The optimiser's state before its first step, for D = `size` parameters: what `improve` carries along."""
+    optimiser, origin = OPTIMISERS[config.search.optimiser](config.search, jax.random.key(0)), jnp.zeros(size)
+    if config.search.natural:
+        optimiser = optax.chain(precondition(jnp.eye(1), config.search.natural), optimiser)
+    return optimiser.init(origin)
+
+
 def unit_of_value(here: Estimate, evidence: Evidence, bound: Array, config: Config) -> Array:
     """What counts as one unit of return: ‖R‖∞, or the spread of the returns around the centre."""
     if config.surrogate.unit == "bound":

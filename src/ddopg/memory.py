@@ -13,7 +13,7 @@ import numpy as np
 
 from ddopg.config import SelectionConfig
 from ddopg.data import Trajectory, returns_of
-from ddopg.errors import TrajectoryError, require
+from ddopg.errors import ArtefactError, TrajectoryError, require
 
 UNKNOWN = np.float32(np.nan)
 MOST_NUMBERS = 2**22  # kept in the table, 16 MB; beyond it the pairs used longest ago are forgotten
@@ -52,7 +52,13 @@ class Selection(NamedTuple):
 
 
 def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory:
-    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there."""
+    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there, and a return."""
+    value = returns_of(trajectory.rewards, discount)
+    require(
+        math.isfinite(value),
+        f"the return of the trajectory is {value}, expected a finite number; give the rewards in a larger unit",
+        TrajectoryError,
+    )
     if memory.trajectories:
         first = memory.trajectories[0]
         for name in ("theta", "observations", "actions", "rewards"):
@@ -65,7 +71,7 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory
             )
     return memory._replace(
         trajectories=(*memory.trajectories, trajectory),
-        returns=(*memory.returns, returns_of(trajectory.rewards, discount)),
+        returns=(*memory.returns, value),
         longest=max(memory.longest, trajectory.length),
     )
 
@@ -152,6 +158,26 @@ def seat(
     seats = order[np.searchsorted(owner, indices, sorter=order)]
     used[seats] = now
     return pairs._replace(owner=owner, used=used, values=values), seats
+
+
+def check_pairs(memory: Memory, times: int) -> None:
+    """Refuse a table, read from a file, whose parts do not belong together; `times` is K."""
+    owner, used, values, stride = memory.pairs
+    seats = len(owner)
+    taken = owner[owner >= 0]
+    require(
+        owner.shape == used.shape == (seats,)
+        and owner.dtype == used.dtype == np.int64
+        and values.ndim == 3
+        and (values.shape == (seats, seats, times) or seats == 0)
+        and values.dtype == np.float32
+        and len(np.unique(taken)) == len(taken)
+        and bool(np.all(taken < memory.size))
+        and stride >= 1
+        and memory.longest == max((t.length for t in memory.trajectories), default=0),
+        "the table of pairs does not fit the trajectories",
+        ArtefactError,
+    )
 
 
 def _with_room(pairs: Pairs, needed: int, times: int, most: int) -> Pairs:

@@ -38,10 +38,34 @@ class Train:
     """Episodes per evaluation of the incumbent. They are extra: nothing is learnt from them."""
     eval_points: int = 25
     """Evaluations during the run, evenly spread over the budget."""
+    retries: int = 2
+    """How often a rollout that the environment spoils is tried again before the run stops, to be resumed."""
+    time_limit: float | None = None
+    """Seconds after which a rollout that is not done counts as spoilt."""
+    isolate: bool = False
+    """Run the environment in a process of its own, which may hang in compiled code or die."""
+    check: bool = True
+    """Look at the environment with Gymnasium's checker first."""
     quiet: bool = False
     """No progress display."""
     config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
     """Everything else that can be chosen."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run exactly where it stopped."""
+
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """The directory of the run."""
+    steps: int | None = None
+    """A new budget in environment steps, counted from the beginning of the run; the old one if not given."""
+    episodes: int | None = None
+    """The same in rollouts."""
+    env: str | None = None
+    """The environment, where it lives in a module of yours: a file may not say which module to import."""
+    quiet: bool = False
+    """No progress display."""
 
 
 @dataclass(frozen=True)

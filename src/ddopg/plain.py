@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ddopg.errors import ConfigError, require, unknown
 
@@ -32,6 +33,11 @@ def from_dict(values: dict[str, Any], kind: type) -> Any:
 def _typed(name: str, value: Any, hint: Any) -> Any:
     if dataclasses.is_dataclass(hint):
         return from_dict(value, hint)  # type: ignore[arg-type]
+    if get_origin(hint) in (Union, UnionType):
+        if value is None:
+            require(NoneType in get_args(hint), f"{name} must be given")
+            return None
+        return _typed(name, value, next(kind for kind in get_args(hint) if kind is not NoneType))
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise unknown(f"value of {name}", str(value), get_args(hint))

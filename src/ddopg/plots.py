@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from ddopg.runs import read_table
+from ddopg.artefact import write_atomically
+from ddopg.exports import CURVE, EVALUATION, PROGRESS, read_table
 
 
 def learning_curve(directory: Path, title: str) -> Path:
     """The incumbent's evaluated return and every rollout's return, against environment steps."""
-    rollouts, evaluated = read_table(directory / "progress.csv"), read_table(directory / "evaluation.csv")
+    rollouts, evaluated = read_table(directory / PROGRESS), read_table(directory / EVALUATION)
     figure = Figure(figsize=(7.2, 4.2), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     axes.plot(rollouts["steps"], rollouts["return"], ".", ms=4, color="0.65", label="each rollout")
@@ -26,6 +28,6 @@ def learning_curve(directory: Path, title: str) -> Path:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.25)
     figure.legend(frameon=False, loc="outside lower center", ncols=2, fontsize=9)
-    path = directory / "learning_curve.png"
-    figure.savefig(path)
-    return path
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return write_atomically(directory / CURVE, picture.getvalue())

@@ -1,86 +1,319 @@
-"""A run directory: what a training run leaves behind, written while it goes.
+"""The run store: every rollout, the learner's state and its log in one SQLite file, `run.sqlite`.
 
-`config.json` (how to repeat it), `progress.csv` (a row per rollout), `evaluation.csv` (a row per evaluation of the
-incumbent), `policy.safetensors` (the incumbent), `learning_curve.png`.
+One transaction per `tell`, and its cost does not grow with what is stored: a rollout is one new row, small parts of
+the state are written anew, and of a large array only the blocks that changed. Every row carries a seal (SHA-256), so
+a flipped bit is found when the run is opened. docs/run-format.md describes the file for readers of any kind.
 """
 
 from __future__ import annotations
 
-import csv
-import json
+import os
+import sqlite3
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ddopg.algorithm import Info
-from ddopg.errors import ArtefactError
+from ddopg import algorithm, leaves, rows, tables
+from ddopg._version import __version__
+from ddopg.algorithm import Info, Proposal, State
+from ddopg.artefact import policy_for
+from ddopg.data import Trajectory
+from ddopg.envs.gym_adapter import Problem
+from ddopg.errors import ArtefactError, StoreError, require
+from ddopg.evidence import numbers_per_pair
+from ddopg.improve import first_memory
+from ddopg.leaves import Leaf
+from ddopg.memory import check_pairs
+from ddopg.rows import Description, Evaluation, Failure
 
-POLICY = "policy.safetensors"
-EVALUATION = ("steps", "rollout", "mean", "std", "worst", "episodes")
+STORE = "run.sqlite"
+IN_ROLLOUTS = frozenset(
+    {"memory.trajectories", "memory.returns"}
+)  # parts of the state that are rows of their own
+LARGE = 2**16  # bytes; larger arrays are stored as a snapshot and a log of changed blocks
 
 
-class RunDirectory:
-    """The writer: one method per file."""
+class _Logged(NamedTuple):
+    """What is known of a large array in the file."""
 
-    def __init__(self, path: Path, description: dict[str, Any]) -> None:
-        self.path = path
-        if (path / POLICY).exists():
-            raise ArtefactError(
-                f"{path} already holds a policy; choose another directory with --out, or remove this one"
+    seal: bytes
+    bytes_of_changes: int
+
+
+class RunStore:
+    """The one writer of a run. `create` begins a run, `resume` goes on with one."""
+
+    description: Description
+
+    def __init__(self, directory: Path, writer: tables.SoleWriter, connection: sqlite3.Connection) -> None:
+        self.directory, self.path = directory, directory / STORE
+        self._connection, self._writer = connection, writer
+        self._leaves: dict[str, Leaf] = {}
+        self._logged: dict[str, _Logged] = {}
+        self._chain = b""  # seal of the last rollout
+        self._close = weakref.finalize(self, _close, connection, writer)
+
+    @classmethod
+    def create(cls, directory: Path, description: Description, state: State) -> RunStore:
+        """Begin a run in a directory that holds none."""
+        with _owned(directory, create=True) as writer:
+            path = directory / STORE
+            require(
+                tables.is_empty(path),
+                f"{directory} already holds a run; go on with ddopg resume {directory}, or choose another one",
+                StoreError,
             )
+            store = cls(directory, writer, tables.create(path))
+            with tables.complaints(path, tables.WRITING):
+                values = rows.described(description)
+                store._connection.executemany("INSERT INTO run VALUES (?, ?)", values.items())
+                written = store._write_state(state, 0)
+                store._connection.execute("COMMIT")
+            store._accept(*written)
+            store.description = description
+            _sync(directory)
+        return store
+
+    @classmethod
+    def resume(cls, directory: Path) -> tuple[RunStore, State]:
+        """Open a run, check everything that is in it, and take the place of its writer."""
+        with _owned(directory, create=False) as writer:
+            path = directory / STORE
+            store = cls(directory, writer, tables.open_existing(path))
+            try:
+                with _damage(path):
+                    store.description = rows.understood(dict(store._rows("SELECT name, value FROM run")))
+                    state = store._read(store.description)
+            except BaseException:
+                store.close()
+                raise
+        return store, state
+
+    def tell(self, proposal: Proposal, state: State, info: Info) -> None:
+        """The newest rollout of the memory, the state after it and its row of the log: one transaction."""
+        number, value = state.memory.size, state.memory.returns[-1]
+        row = rows.rollout_row(number, proposal, state.memory.trajectories[-1], value, info)
+        seal = rows.seal_of(self._chain, *row)
+        with tables.transaction(self._connection, self.path):
+            self._insert("rollout", (*row, seal))
+            written = self._write_state(state, number, seal)
+        self._accept(*written)
+
+    def evaluation(self, row: Evaluation) -> None:
+        """The incumbent was evaluated."""
+        with tables.transaction(self._connection, self.path):
+            self._insert("evaluation", (*row, rows.seal_of(*row)))
+
+    def failure(self, failure: Failure) -> None:
+        """A rollout could not be used."""
+        with tables.transaction(self._connection, self.path):
+            (number,) = self._rows("SELECT count(*) + 1 FROM failure")[0]
+            row = (number, *failure)
+            self._insert("failure", (*row, rows.seal_of(*row)))
+
+    def evaluations(self) -> list[Evaluation]:
+        """All of them, in order."""
+        return [rows.evaluation_of(row) for row in self._sealed("evaluation", "rollout")]
+
+    def failures(self) -> list[Failure]:
+        """All of them, in order."""
+        return [Failure(*row[1:]) for row in self._sealed("failure", "number")]
+
+    def log(self) -> list[dict[str, Any]]:
+        """What each `tell` reported, in order."""
+        return [rows.info_of(text) for (text,) in self._rows("SELECT info FROM rollout ORDER BY number")]
+
+    def close(self) -> None:
+        """Let others in. What was told is already safe."""
+        self._close()
+
+    def _rows(self, query: str) -> list[tuple]:
+        return self._connection.execute(query).fetchall()
+
+    def _insert(self, table: str, row: tuple) -> None:
+        self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+    def _sealed(self, table: str, order: str) -> list[tuple]:
+        found = self._rows(f"SELECT * FROM {table} ORDER BY {order}")
+        for row in found:
+            rows.check_seal(row[-1], rows.seal_of(*row[:-1]), f"{table} {row[0]}")
+        return [row[:-1] for row in found]
+
+    def _accept(self, found: dict[str, Leaf], logged: dict[str, _Logged], chain: bytes) -> None:
+        """Remember what the file holds now: only after the commit."""
+        self._leaves, self._logged, self._chain = found, logged, chain
+
+    def _write_state(
+        self, state: State, number: int, chain: bytes = b""
+    ) -> tuple[dict[str, Leaf], dict[str, _Logged], bytes]:
+        """Write what differs from the last state; the seal covers all of it."""
+        found = leaves.flatten(state, IN_ROLLOUTS)
+        logged: dict[str, _Logged] = {}
+        for name in sorted(self._leaves.keys() - found.keys()):
+            self._connection.execute("DELETE FROM change WHERE name = ?", (name,))
+            self._connection.execute("DELETE FROM state WHERE name = ?", (name,))
+        for name, leaf in found.items():
+            if isinstance(leaf, np.ndarray) and leaf.nbytes > LARGE:
+                logged[name] = self._write_large(name, leaf, number)
+            elif name not in self._leaves or not rows.same(leaf, self._leaves[name]):
+                self._put(name, leaf)
+        seal = _seal_of_state(chain, found, logged)
+        self._upsert("seal", "seal", "", seal)
+        return found, logged, chain
+
+    def _write_large(self, name: str, new: np.ndarray, number: int) -> _Logged:
+        old, known = self._leaves.get(name), self._logged.get(name)
+        change = rows.changed_blocks(old, new) if known and isinstance(old, np.ndarray) else None
+        if change is None or known is None or known.bytes_of_changes + sum(map(len, change)) > new.nbytes:
+            self._put(name, new)
+            return _Logged(rows.seal_of(rows.to_bytes(new)), 0)
+        if not change[0]:
+            return known
+        self._insert("change", (name, number, *change))
+        return _Logged(rows.seal_of(known.seal, *change), known.bytes_of_changes + sum(map(len, change)))
+
+    def _put(self, name: str, leaf: Leaf) -> None:
+        self._connection.execute("DELETE FROM change WHERE name = ?", (name,))
+        self._upsert(name, *rows.leaf_row(leaf))
+
+    def _upsert(self, name: str, kind: str, shape: str, value: Any) -> None:
+        self._connection.execute(
+            "INSERT INTO state VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, "
+            "shape = excluded.shape, value = excluded.value",
+            (name, kind, shape, value),
+        )
+
+    def _read(self, description: Description) -> State:
+        """Everything, checked."""
+        policy = policy_for(description.problem, description.config)
+        require(policy.size <= rows.MOST_NUMBERS, f"a policy of {policy.size} parameters", ArtefactError)
+        trajectories, returns, chain = self._read_rollouts(description.problem, policy.size)
+        stored = {name: rest for name, *rest in self._rows("SELECT * FROM state")}
+        seal = stored.pop("seal")[2]
+        found: dict[str, Leaf] = {}
+        logged: dict[str, _Logged] = {}
+        for name, row in stored.items():
+            found[name], log = self._read_leaf(name, *row)
+            if log:
+                logged[name] = log
+        rows.check_seal(seal, _seal_of_state(chain, found, logged), "the state")
+        given = {
+            "memory.trajectories": trajectories,
+            "memory.returns": returns,
+            "like:search": first_memory(policy.size, description.config),
+        }
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            (path / "config.json").write_text(json.dumps(description, indent=2) + "\n")
-            self._start("progress.csv", Info._fields)
-            self._start("evaluation.csv", EVALUATION)
-        except OSError as error:
+            state = leaves.build(State, found, given)
+        except ArtefactError as error:
             raise ArtefactError(
-                f"cannot write into {path}: {error.strerror or error}; choose a writable directory with --out"
+                f"{error} in the learner's state; the run was written by version {description.version} of ddopg, "
+                f"this is {__version__}: use that version to go on"
             ) from error
+        expected = algorithm.init(policy, description.config, state.seed if state.seed >= 0 else 0)
+        rows.check_state(state, found, leaves.flatten(expected, IN_ROLLOUTS))
+        check_pairs(state.memory, numbers_per_pair(description.config, description.problem.horizon))
+        self._sealed("evaluation", "rollout"), self._sealed("failure", "number")
+        self._accept(found, logged, chain)
+        return state
 
-    @property
-    def policy(self) -> Path:
-        """Where the incumbent is kept."""
-        return self.path / POLICY
+    def _read_rollouts(
+        self, problem: Problem, size: int
+    ) -> tuple[tuple[Trajectory, ...], tuple[float, ...], bytes]:
+        trajectories: list[Trajectory] = []
+        returns: list[float] = []
+        chain = b""
+        for row in self._connection.execute("SELECT * FROM rollout ORDER BY number"):
+            *content, seal = row
+            chain = rows.seal_of(chain, *content)
+            rows.check_seal(seal, chain, f"rollout {content[0]}")
+            require(content[0] == len(returns) + 1, f"rollout {len(returns) + 1} is missing", ArtefactError)
+            trajectories.append(rows.trajectory_of(content, problem, size))
+            returns.append(content[7])
+            rows.info_of(content[12])
+        return tuple(trajectories), tuple(returns), chain
 
-    @property
-    def curve(self) -> Path:
-        """Where the picture is drawn."""
-        return self.path / "learning_curve.png"
-
-    def rollout(self, info: Info) -> None:
-        """One rollout happened."""
-        self._append("progress.csv", info)
-
-    def evaluation(self, info: Info, returns: np.ndarray) -> None:
-        """The incumbent was evaluated on fresh episodes."""
-        row = (info.steps, info.rollout, returns.mean(), returns.std(), returns.min(), len(returns))
-        self._append("evaluation.csv", row)
-
-    def _start(self, name: str, header: tuple[str, ...]) -> None:
-        with (self.path / name).open("w", newline="") as file:
-            csv.writer(file).writerow(field.rstrip("_") for field in header)
-
-    def _append(self, name: str, row: tuple) -> None:
-        with (self.path / name).open("a", newline="") as file:
-            csv.writer(file).writerow(row)
-
-
-def policy_file(source: Path) -> Path:
-    """The policy of a run directory, or the file itself."""
-    return source / POLICY if source.is_dir() else source
-
-
-def read_table(path: Path) -> dict[str, list[float]]:
-    """The columns of a CSV file of this module; texts become NaN."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {name: [_number(row[name]) for row in rows] for name in (rows[0] if rows else {})}
+    def _read_leaf(self, name: str, kind: str, shape: str, value: Any) -> tuple[Leaf, _Logged | None]:
+        leaf = rows.leaf_of(kind, shape, value)
+        if not isinstance(leaf, np.ndarray) or leaf.nbytes <= LARGE:
+            return leaf, None
+        known, leaf = _Logged(rows.seal_of(rows.to_bytes(leaf)), 0), leaf.copy()
+        query = "SELECT positions, blocks FROM change WHERE name = ? ORDER BY rollout"
+        for positions, blocks in self._connection.execute(query, (name,)):
+            at = rows.from_bytes(positions, "int32", (len(positions) // 4,))
+            flat = leaf.reshape(-1, leaf.shape[-1])
+            flat[at] = rows.from_bytes(blocks, leaf.dtype.name, (len(at), leaf.shape[-1]))
+            grown = known.bytes_of_changes + len(positions) + len(blocks)
+            known = _Logged(rows.seal_of(known.seal, positions, blocks), grown)
+        return leaf, known
 
 
-def _number(text: str) -> float:
+def description_of(directory: Path) -> Description:
+    """What a run is about, without going on with it."""
+    path = directory / STORE
+    require(path.exists(), f"{directory} holds no {STORE}; give the directory of a run", ArtefactError)
+    connection = tables.open_existing(path)
     try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+        with _damage(path):
+            return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Whatever a row that is not as we wrote it leads to, in our words."""
+    try:
+        with tables.complaints(path, tables.READING):
+            yield
+    except ArtefactError as error:
+        raise ArtefactError(f"{path}: {error}") from error
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise ArtefactError(f"{path} is damaged: {error!r}; restore it from a copy") from error
+
+
+@contextmanager
+def _owned(directory: Path, create: bool) -> Iterator[tables.SoleWriter]:
+    """The lock of the directory, given back if what follows fails."""
+    try:
+        if create:
+            directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory with --out"
+        ) from error
+    require(
+        create or (directory / STORE).exists(),
+        f"{directory} holds no {STORE}; give the directory of a run",
+        ArtefactError,
+    )
+    writer = tables.SoleWriter(directory)
+    try:
+        yield writer
+    except BaseException:
+        writer.release()
+        raise
+
+
+def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logged]) -> bytes:
+    parts = (
+        (name, *((logged[name].seal,) if name in logged else rows.leaf_row(found[name]))) for name in found
+    )
+    return rows.seal_of(chain, *(part for parts_of_one in sorted(parts) for part in parts_of_one))
+
+
+def _close(connection: sqlite3.Connection, writer: tables.SoleWriter) -> None:
+    connection.close()
+    writer.release()
+
+
+def _sync(directory: Path) -> None:
+    """The name of a new file is safe only when its directory is."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -43,6 +43,17 @@ def make(name: str, **options: Any) -> gym.Env:
         raise unknown("environment", name, {*SHORT_NAMES, *gym.registry}) from error
 
 
+def known(name: str, remedy: str) -> str:
+    """The name of an environment from a file: one that is registered here, never one of a module to be imported."""
+    require(
+        ":" not in name,
+        f"the file names the environment {name!r}, and a file may not say which module to import; if you trust it, "
+        f"give the environment yourself with {remedy}",
+        SpaceError,
+    )
+    return name
+
+
 def problem_of(env: gym.Env, horizon: int | None = None) -> Problem:
     """The problem that an environment poses."""
     if horizon is None and env.spec is not None:
@@ -67,6 +78,34 @@ def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | 
         high=tuple(map(float, np.ravel(action_space.high))),
         horizon=int(horizon),
     )
+
+
+def name_of(env: gym.Env | None) -> str | None:
+    """Its Gymnasium id, if there is an environment and it has one."""
+    return env.spec.id if env is not None and env.spec is not None else None
+
+
+def spaces_of(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
+    """What a learner is told about a problem that is known already."""
+    if env is not None:
+        return {"horizon": problem.horizon}
+    return {
+        "observation_space": gym.spaces.Box(-np.inf, np.inf, (problem.observation_size,)),
+        "action_space": gym.spaces.Box(np.array(problem.low), np.array(problem.high), dtype=np.float64),
+        "horizon": problem.horizon,
+    }
+
+
+def posed(env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
+    """The problem of an environment, or of the spaces and the horizon that stand for one."""
+    if env is not None:
+        return problem_of(env, horizon)
+    require(
+        observation_space is not None and action_space is not None,
+        "a learner needs an environment, or observation_space, action_space and horizon; got "
+        f"{observation_space}, {action_space} and {horizon}",
+    )
+    return problem_of_spaces(observation_space, action_space, horizon)
 
 
 def takes_unclipped_actions(env: gym.Env) -> bool:

@@ -1,0 +1,41 @@
+"""Gymnasium's own check of an environment, and what it found in plain words."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import gymnasium as gym
+
+ADVICE = (
+    (r"not within the observation space", "its observations do not fit the space it declares: shape, type or bounds"),
+    (r"reset.*not a tuple", "reset() must return two things: (observation, info)"),
+    (r"not enough values to unpack|too many values to unpack|did not return", "step() must return five things: "
+     "(observation, reward, terminated, truncated, info)"),
+    (r"does not provide a `?seed|unexpected keyword argument 'seed'", "reset() must take seed=..., so that a rollout "
+     "can be played again"),
+    (r"non-deterministic|not equivalent|not deterministic", "the same seed and actions must give the same episode; "
+     "take all random numbers from self.np_random, and return no NaN"),
+    (r"np_random|random number generator", "reset(seed=...) must seed self.np_random: call super().reset(seed=seed)"),
+)  # fmt: skip
+"""What the checker says → what it means."""
+
+
+def complaint(env: gym.Env) -> str | None:
+    """What is wrong with the environment, or None. It is reset and stepped once or twice: give a spare one."""
+    from gymnasium.utils.env_checker import check_env
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check_env(env.unwrapped, skip_render_check=True, skip_close_check=True)
+    except (Exception, SystemExit) as error:
+        return explained(error)
+    return None
+
+
+def explained(error: BaseException) -> str:
+    """The checker's words, and ours where we have some."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    meaning = next((advice for pattern, advice in ADVICE if re.search(pattern, said)), None)
+    return f"{meaning}. Gymnasium's checker says: {said}" if meaning else f"Gymnasium's checker says: {said}"

@@ -1,0 +1,54 @@
+"""What a run store holds, in a form that can be compared to the last bit; and how to make small runs."""
+
+import dataclasses
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+import ddopg
+from ddopg import leaves
+from ddopg.runs import STORE, RunStore
+
+
+def quick(name="default", **search):
+    """A preset made small."""
+    config = ddopg.preset(name)
+    selection = dataclasses.replace(config.selection, size=8, keep_last=min(config.selection.keep_last, 8))
+    policy = dataclasses.replace(config.policy, hidden=())
+    return dataclasses.replace(
+        config,
+        policy=policy,
+        selection=selection,
+        search=dataclasses.replace(config.search, **{"steps": 10} | search),
+    )
+
+
+def bits(value):
+    """Equal for equal bits, NaN included."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return type(value).__name__, repr(value)
+
+
+def contents(state):
+    """Every leaf of a state."""
+    return {name: bits(leaf) for name, leaf in leaves.flatten(state).items()}
+
+
+def everything(directory):
+    """State, rollouts, log, evaluations and failures of a run."""
+    store, state = RunStore.resume(Path(directory))
+    with closing(store):
+        return {
+            "state": contents(state),
+            "log": [{k: repr(v) for k, v in row.items()} for row in store.log()],
+            "evaluations": store.evaluations(),
+            "rollouts": rows(directory, "SELECT * FROM rollout ORDER BY number"),
+        }
+
+
+def rows(directory, query):
+    with closing(sqlite3.connect(Path(directory) / STORE)) as connection:
+        return connection.execute(query).fetchall()
