@@ -32,6 +32,8 @@ ORDER = [
     "optimise",
     "improve",
     "artefact",
+    "numpy_policy",
+    "deploy",
     "algorithm",
     "display",
     "compilation",

@@ -68,8 +68,8 @@ class TrainedPolicy(NamedTuple):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as one safetensors file, whole or not at all."""
         path = Path(path)
-        data = safetensors.numpy.save({"theta": self.theta}, metadata=_describe(self))
-        return _write_atomically(path, data)
+        data = safetensors.numpy.save({"theta": self.theta}, metadata=describe(self))
+        return write_atomically(path, data)
 
 
 def policy_for(problem: Problem, config: Config) -> Policy:
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str]) -> TrainedPolicy:
     return _understand(path, metadata, theta)
 
 
-def _describe(trained: TrainedPolicy) -> dict[str, str]:
+def describe(trained: TrainedPolicy) -> dict[str, str]:
     description = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -192,7 +192,7 @@ def _vector(observation: Any, size: int) -> np.ndarray:
     return vector
 
 
-def _write_atomically(path: Path, data: bytes) -> Path:
+def write_atomically(path: Path, data: bytes) -> Path:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

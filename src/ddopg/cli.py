@@ -11,7 +11,7 @@ import tyro
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError
-from ddopg.options import Bench, Evaluate, Play, Train
+from ddopg.options import Bench, Evaluate, Export, Play, Train
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def parse(arguments: list[str]) -> Train | Evaluate | Play | Bench:
+def parse(arguments: list[str]) -> Train | Evaluate | Play | Export | Bench:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = PRESETS.get(_preset_of(arguments), Config())
     train = Annotated[
@@ -43,9 +43,13 @@ def parse(arguments: list[str]) -> Train | Evaluate | Play | Bench:
     ]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
     play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
+    export = Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
     bench = Annotated[Bench, tyro.conf.subcommand("bench", prefix_name=False)]
     return tyro.cli(
-        train | evaluate | play | bench, prog="ddopg", description=DESCRIPTION, args=arguments or ["--help"]
+        train | evaluate | play | export | bench,
+        prog="ddopg",
+        description=DESCRIPTION,
+        args=arguments or ["--help"],
     )
 
 

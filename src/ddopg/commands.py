@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 
 import ddopg.rollout as rollouts
-from ddopg import baselines, plots, video
+from ddopg import baselines, deploy, plots, video
 from ddopg._version import __version__
 from ddopg.agent import DDOPG, check_budget
 from ddopg.algorithm import Info
@@ -25,7 +25,7 @@ from ddopg.envs.gym_adapter import make, problem_of
 from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import jobs, workers
-from ddopg.options import Bench, Evaluate, Play, Train
+from ddopg.options import Bench, Evaluate, Export, Play, Train
 from ddopg.plain import to_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.runs import RunDirectory, policy_file
@@ -81,6 +81,17 @@ def play(command: Play) -> None:
         video.show(pictures, video.playback_rate(env))
     else:
         print(video.write(command.video, pictures, video.playback_rate(env)))
+
+
+def export(command: Export) -> None:
+    """Write the policy in the format that the file's name asks for."""
+    require(
+        command.target.suffix == ".onnx",
+        f"the file's name must end in .onnx, got {command.target}; a machine with only NumPy reads the policy file "
+        "itself with numpy_policy.py",
+    )
+    path = deploy.to_onnx(load(policy_file(command.source)), command.target)
+    Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
 
 
 def bench(command: Bench) -> int:
