@@ -41,7 +41,9 @@ def test_an_onnx_file_describes_itself(tmp_path):
     assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
         ("observation", ["batch", 3], "tensor(float)")
     ]
-    assert [(o.name, o.shape[1:], o.type) for o in session.get_outputs()] == [("action", [1], "tensor(float)")]
+    assert [(o.name, o.shape[1:], o.type) for o in session.get_outputs()] == [
+        ("action", [1], "tensor(float)")
+    ]
     about = session.get_modelmeta()
     assert about.producer_name == "ddopg"
     assert '"environment": "Pendulum-v1"' in about.custom_metadata_map["ddopg"]
@@ -73,9 +75,9 @@ def test_the_single_file_is_short_and_needs_numpy_alone(tmp_path):
     """It runs where neither ddopg nor JAX nor safetensors can be imported."""
     text = SINGLE_FILE.read_text()
     assert len(text.splitlines()) <= 60
-    imports = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in ast.walk(ast.parse(text))
-               if isinstance(node, ast.Import | ast.ImportFrom)}  # fmt: skip
-    assert imports == {"json", "pathlib", "numpy"}
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in nodes}
+    assert imports == {"itertools", "json", "pathlib", "numpy"}
     shutil.copy(SINGLE_FILE, tmp_path / "robot_policy.py")
     source = wide("released").save(tmp_path / "p.safetensors")
     program = (
@@ -94,7 +96,16 @@ def test_the_single_file_refuses_what_is_not_a_policy(tmp_path):
     whole = source.read_bytes()
     other = trained()._replace(theta=trained().theta[:-1]).save(tmp_path / "short.safetensors").read_bytes()
     nan = trained()._replace(theta=trained().theta * np.nan).save(tmp_path / "nan.safetensors").read_bytes()
-    for content in (b"", b"junk", whole[:100], whole[:-4], other, nan, b"\xff" * 200, whole[:8] + b"[" * 9000):
+    for content in (
+        b"",
+        b"junk",
+        whole[:100],
+        whole[:-4],
+        other,
+        nan,
+        b"\xff" * 200,
+        whole[:8] + b"[" * 9000,
+    ):
         (tmp_path / "bad").write_bytes(content)
         with pytest.raises(ValueError, match="is not a policy file of ddopg, or it is damaged"):
             numpy_policy.load(tmp_path / "bad")

@@ -36,6 +36,7 @@ ORDER = [
     "deploy",
     "algorithm",
     "display",
+    "callbacks",
     "compilation",
     "agent",
     "runs",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from ddopg import algorithm
 from ddopg.algorithm import Info, State
 from ddopg.artefact import TrainedPolicy, load, policy_for
+from ddopg.callbacks import Callback, as_callback, hearing
 from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
@@ -21,8 +22,6 @@ from ddopg.display import progress
 from ddopg.envs.gym_adapter import Problem, make, problem_of, problem_of_spaces
 from ddopg.errors import ConfigError, TrajectoryError, require
 from ddopg.rollout import rollout
-
-Callback = Callable[["DDOPG", Info], bool | None]
 
 
 class Proposal:
@@ -101,7 +100,7 @@ class DDOPG:
     def learn(
         self,
         total_timesteps: int | None = None,
-        callback: Callback | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
         progress_bar: bool = False,
         *,
         total_episodes: int | None = None,
@@ -109,11 +108,12 @@ class DDOPG:
         """Roll out and improve until the budget is spent: environment steps, or episodes, more from now on.
 
         The last episode is played to its end, so `total_timesteps` may be exceeded by less than one horizon.
-        `callback(agent, info)` is called after each rollout; it ends the learning by returning False.
+        `callback(agent, info)`, or each of a list of them, is called after each rollout; it ends the learning by
+        returning False. `callbacks.py` has those of stable-baselines3.
         """
-        env = self._env()
+        env, after_each = self._env(), as_callback(callback)
         budget = _Budget(total_timesteps, total_episodes, self.state)
-        with progress(progress_bar, budget.total, budget.unit) as show:
+        with progress(progress_bar, budget.total, budget.unit) as show, hearing(after_each, self):
             while not budget.spent(self.state):
                 for proposal in self._waiting() or self.ask():
                     trajectory = rollout(
@@ -121,8 +121,7 @@ class DDOPG:
                     )
                     info = self.tell(proposal, trajectory)
                     show(budget.used(self.state), info)
-                    stop = callback is not None and callback(self, info) is False
-                    if stop or budget.spent(self.state):
+                    if not after_each(self, info) or budget.spent(self.state):
                         return self
         return self
 

@@ -102,6 +102,7 @@ def load(path: str | os.PathLike[str]) -> TrainedPolicy:
 
 
 def describe(trained: TrainedPolicy) -> dict[str, str]:
+    """Everything but θ, as the metadata of a file."""
     description = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -193,6 +194,7 @@ def _vector(observation: Any, size: int) -> np.ndarray:
 
 
 def write_atomically(path: Path, data: bytes) -> Path:
+    """The whole file or nothing, whatever happens meanwhile; what was there before is kept until then."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

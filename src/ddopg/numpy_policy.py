@@ -1,10 +1,11 @@
 """A trained policy with NumPy alone. Copy this one file to the robot; reading a policy runs no code.
 
-    policy = load("policy.safetensors")
-    action = policy(observation)  # one observation (O,) or a batch (B, O); clipped to the action range
+policy = load("policy.safetensors")
+action = policy(observation)  # one observation (O,) or a batch (B, O); clipped to the action range
 """
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ class Policy:
         self.observation_size, self.squash = problem["observation_size"], policy["squash"]
         sizes = [self.observation_size, *policy["hidden"], len(self.low)]
         self.layers, start = [], 0
-        for rows, columns in zip(sizes[:-1], sizes[1:], strict=True):
+        for rows, columns in pairwise(sizes):
             middle, end = start + rows * columns, start + (rows + 1) * columns
             self.layers.append((theta[start:middle].reshape(rows, columns), theta[middle:end]))
             start = end
@@ -28,7 +29,7 @@ class Policy:
 
     def __call__(self, observation: np.ndarray) -> np.ndarray:
         """The action for one observation, or the actions for a batch of them."""
-        x = np.asarray(observation, np.float32)
+        x: np.ndarray = np.asarray(observation, np.float32)
         if x.shape[-1:] != (self.observation_size,):
             raise ValueError(f"expected observations of {self.observation_size} numbers, got shape {x.shape}")
         for i, (weights, bias) in enumerate(self.layers):
