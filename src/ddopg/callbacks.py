@@ -146,7 +146,8 @@ class EvalCallback(_Every):
 
     The episodes are extra: nothing is learnt from them, their steps are not counted. The best incumbent so far is
     kept as BEST_MODEL_SAVE_PATH/best_model.safetensors; everything measured as LOG_PATH/evaluations.npz
-    (`timesteps`, `results`). `callback_on_new_best` is called after a new best, `callback_after_eval` after each evaluation.
+    (`timesteps`, `results`). `callback_on_new_best` is called after a new best, `callback_after_eval` after each
+    evaluation.
     """
 
     def __init__(
