@@ -98,7 +98,10 @@ class TestHelp:
         "arguments",
         [
             ["--help"],
-            *([name, "--help"] for name in ("train", "resume", "evaluate", "play", "bench", "figure")),
+            *(
+                [name, "--help"]
+                for name in ("train", "resume", "evaluate", "play", "export", "bench", "figure")
+            ),
         ],
     )
     def test_help_answers_without_importing_jax_and_at_once(self, arguments):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ddopg import algorithm
 from ddopg.algorithm import Info, State
 from ddopg.artefact import TrainedPolicy, load, policy_for
 from ddopg.budget import Budget
+from ddopg.callbacks import Callback, as_callback, hearing
 from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
@@ -26,8 +27,6 @@ from ddopg.interrupts import shielded
 from ddopg.rollout import require_same, rollout
 from ddopg.rows import Description, Failure
 from ddopg.runs import RunStore
-
-Callback = Callable[["DDOPG", Info], bool | None]
 
 
 class Proposal:
@@ -171,7 +170,7 @@ class DDOPG:
     def learn(
         self,
         total_timesteps: int | None = None,
-        callback: Callback | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
         progress_bar: bool = False,
         *,
         total_episodes: int | None = None,
@@ -181,22 +180,23 @@ class DDOPG:
         """Roll out and improve until the budget is spent: environment steps, or episodes, more from now on.
 
         The last episode is played to its end, so `total_timesteps` may be exceeded by less than one horizon.
-        `callback(agent, info)` is called after each rollout; it ends the learning by returning False.
+        `callback(agent, info)`, or each of a list of them, is called after each rollout; it ends the learning by
+        returning False. `callbacks.py` has those of stable-baselines3.
 
         A rollout that the environment spoils, or that takes longer than `time_limit` seconds, is noted in `failures`,
         not learnt from, and tried again `retries` times; then its `RolloutError` is raised. What was told is kept.
         """
         self._env()
+        after_each = as_callback(callback)
         require(retries >= 0, f"retries must be at least 0, got {retries}")
         require_positive("time_limit", 1.0 if time_limit is None else time_limit)
         budget = Budget(total_timesteps, total_episodes, self.state)
-        with progress(progress_bar, budget.total, budget.unit) as show:
+        with progress(progress_bar, budget.total, budget.unit) as show, hearing(after_each, self):
             while not budget.spent(self.state):
                 for proposal in self.pending or self.ask():
                     info = self.tell(proposal, self._rollout(proposal, retries, time_limit))
                     show(budget.used(self.state), info)
-                    stop = callback is not None and callback(self, info) is False
-                    if stop or budget.spent(self.state):
+                    if not after_each(self, info) or budget.spent(self.state):
                         return self
         return self
 

@@ -69,7 +69,7 @@ class TrainedPolicy(NamedTuple):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as one safetensors file, whole or not at all."""
         path = Path(path)
-        return write_atomically(path, packed(_describe(self), self.theta))
+        return write_atomically(path, packed(describe(self), self.theta))
 
 
 def policy_for(problem: Problem, config: Config) -> Policy:
@@ -115,7 +115,8 @@ def packed(description: dict[str, Any], theta: np.ndarray) -> bytes:
     return safetensors.numpy.save({"theta": theta}, metadata={KEY: text})
 
 
-def _describe(trained: TrainedPolicy) -> dict[str, Any]:
+def describe(trained: TrainedPolicy) -> dict[str, Any]:
+    """Everything but θ, in plain values."""
     return {
         "format": FORMAT,
         "schema": SCHEMA,

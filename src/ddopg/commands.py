@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from rich.console import Console
 
-from ddopg import baselines, training, video
+from ddopg import baselines, deploy, training, video
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
 from ddopg.artefact import TrainedPolicy, load
@@ -24,7 +24,7 @@ from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
-from ddopg.options import Bench, Evaluate, Figure, Play, Resume, Train
+from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
 
@@ -82,6 +82,17 @@ def play(command: Play) -> None:
         video.show(pictures, video.playback_rate(env))
     else:
         print(video.write(command.video, pictures, video.playback_rate(env)))
+
+
+def export(command: Export) -> None:
+    """Write the policy in the format that the file's name asks for."""
+    require(
+        command.target.suffix == ".onnx",
+        f"the file's name must end in .onnx, got {command.target}; a machine with only NumPy reads the policy file "
+        "itself with numpy_policy.py",
+    )
+    path = deploy.to_onnx(load(policy_file(command.source)), command.target)
+    Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
 
 
 def bench(command: Bench) -> int:

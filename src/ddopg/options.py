@@ -99,6 +99,16 @@ class Play:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Write a saved policy for machines without this library."""
+
+    source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
+    """A run directory or a policy file."""
+    target: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE.onnx")]
+    """Where to write. ONNX: observation (batch, O) → action (batch, A), squashed and clipped."""
+
+
+@dataclass(frozen=True)
 class Bench:
     """Compare methods on tasks: every (task, method, seed) is a job, and a finished one is never run again.
 

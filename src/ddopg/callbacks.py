@@ -1,0 +1,283 @@
+"""What may happen after each rollout of `learn`: the callbacks of stable-baselines3 by their customary names.
+
+A callback is any function of (agent, info); it ends the learning by returning False. Those here are objects, because
+they remember something. One difference from stable-baselines3: an episode is played as a whole, so that they are
+called after rollouts, not after steps; frequencies count environment steps all the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg.algorithm import Info
+from ddopg.artefact import TrainedPolicy
+from ddopg.errors import require
+from ddopg.rollout import FIRST_EVALUATION_SEED, evaluate
+
+
+class Learner(Protocol):
+    """What callbacks need of an agent."""
+
+    @property
+    def incumbent(self) -> TrainedPolicy:
+        """The policy to hand over now."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the incumbent."""
+
+
+Callback = Callable[[Any, Info], bool | None]
+
+
+class BaseCallback:
+    """The base of your own: override `_on_step`, and the other two where needed."""
+
+    model: Learner
+    info: Info
+    parent: BaseCallback | None = None  # whose event calls this one, for those that react to another
+
+    def __init__(self) -> None:
+        self.n_calls = 0
+        self.num_timesteps = 0
+
+    def __call__(self, agent: Learner, info: Info) -> bool:
+        """After each rollout; False ends the learning."""
+        self.model, self.info = agent, info
+        self.n_calls += 1
+        self.num_timesteps = info.steps
+        return self._on_step() is not False
+
+    def on_training_start(self, agent: Learner) -> None:
+        """Before the first rollout of a call of `learn`."""
+        self.model = agent
+        self._on_training_start()
+
+    def on_training_end(self) -> None:
+        """At the end of a call of `learn`, however it ends."""
+        self._on_training_end()
+
+    def _on_training_start(self) -> None:
+        pass
+
+    def _on_step(self) -> bool | None:
+        return True
+
+    def _on_training_end(self) -> None:
+        pass
+
+
+class CallbackList(BaseCallback):
+    """Several callbacks as one; each is called, and any of them may end the learning."""
+
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        super().__init__()
+        self.callbacks = list(callbacks)
+
+    def on_training_start(self, agent: Learner) -> None:
+        """Of those that want to hear it."""
+        for callback in self._objects():
+            callback.on_training_start(agent)
+
+    def on_training_end(self) -> None:
+        """Of those that want to hear it."""
+        for callback in self._objects():
+            callback.on_training_end()
+
+    def _on_step(self) -> bool:
+        answers = [callback(self.model, self.info) for callback in self.callbacks]
+        return all(answer is not False for answer in answers)
+
+    def _objects(self) -> list[BaseCallback]:
+        return [callback for callback in self.callbacks if isinstance(callback, BaseCallback)]
+
+
+class _Every(BaseCallback):
+    """Acts whenever the steps have grown by `frequency` since it last did."""
+
+    def __init__(self, name: str, frequency: int) -> None:
+        super().__init__()
+        require(frequency >= 1, f"{name} must be at least 1 step, got {frequency}")
+        self._frequency, self._next = frequency, frequency
+
+    def _on_step(self) -> bool | None:
+        if self.num_timesteps < self._next:
+            return True
+        self._next = (self.num_timesteps // self._frequency + 1) * self._frequency
+        return self._act()
+
+    def _act(self) -> bool | None:
+        raise NotImplementedError
+
+
+class EveryNTimesteps(_Every):
+    """Calls another callback every `n_steps` environment steps."""
+
+    def __init__(self, n_steps: int, callback: Callback) -> None:
+        super().__init__("n_steps", n_steps)
+        self.callback = _child(self, callback)
+
+    def _act(self) -> bool | None:
+        return self.callback(self.model, self.info)
+
+
+class CheckpointCallback(_Every):
+    """Saves the incumbent every `save_freq` steps as SAVE_PATH/PREFIX_STEPS_steps.safetensors."""
+
+    def __init__(
+        self, save_freq: int, save_path: str | os.PathLike[str], name_prefix: str = "rl_model"
+    ) -> None:
+        super().__init__("save_freq", save_freq)
+        self.save_path, self.name_prefix = Path(save_path), name_prefix
+
+    def _act(self) -> bool:
+        self.model.save(self.save_path / f"{self.name_prefix}_{self.num_timesteps}_steps.safetensors")
+        return True
+
+
+class EvalCallback(_Every):
+    """Evaluates the incumbent every `eval_freq` steps on fresh episodes of an environment of its own.
+
+    The episodes are extra: nothing is learnt from them, their steps are not counted. The best incumbent so far is
+    kept as BEST_MODEL_SAVE_PATH/best_model.safetensors; everything measured as LOG_PATH/evaluations.npz
+    (`timesteps`, `results`). `callback_on_new_best` is called after a new best, `callback_after_eval` after each
+    evaluation.
+    """
+
+    def __init__(
+        self,
+        eval_env: gym.Env,
+        callback_on_new_best: Callback | None = None,
+        callback_after_eval: Callback | None = None,
+        n_eval_episodes: int = 5,
+        eval_freq: int = 10_000,
+        log_path: str | os.PathLike[str] | None = None,
+        best_model_save_path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        super().__init__("eval_freq", eval_freq)
+        require(n_eval_episodes >= 1, f"n_eval_episodes must be at least 1, got {n_eval_episodes}")
+        self.eval_env, self.n_eval_episodes = eval_env, n_eval_episodes
+        self.callback_on_new_best = _child(self, callback_on_new_best)
+        self.callback_after_eval = _child(self, callback_after_eval)
+        self.log_path, self.best_model_save_path = log_path, best_model_save_path
+        self.best_mean_reward = self.last_mean_reward = -np.inf
+        self.evaluations_timesteps: list[int] = []
+        self.evaluations_results: list[np.ndarray] = []
+
+    def _act(self) -> bool:
+        trained, first = self.model.incumbent, FIRST_EVALUATION_SEED + self.n_calls * self.n_eval_episodes
+        seeds = range(first, first + self.n_eval_episodes)
+        returns = evaluate(self.eval_env, trained.policy, trained.theta, seeds, trained.problem.horizon)
+        self.last_mean_reward = float(returns.mean())
+        self._log(returns)
+        going_on = True
+        if self.last_mean_reward > self.best_mean_reward:
+            self.best_mean_reward = self.last_mean_reward
+            if self.best_model_save_path is not None:
+                self.model.save(Path(self.best_model_save_path) / "best_model.safetensors")
+            going_on = self._tell(self.callback_on_new_best)
+        return self._tell(self.callback_after_eval) and going_on
+
+    def _tell(self, callback: Callback | None) -> bool:
+        return callback is None or callback(self.model, self.info) is not False
+
+    def _log(self, returns: np.ndarray) -> None:
+        self.evaluations_timesteps.append(self.num_timesteps)
+        self.evaluations_results.append(returns)
+        if self.log_path is not None:
+            Path(self.log_path).mkdir(parents=True, exist_ok=True)
+            np.savez(
+                Path(self.log_path) / "evaluations.npz",
+                timesteps=np.array(self.evaluations_timesteps),
+                results=np.array(self.evaluations_results),
+            )
+
+
+class StopTrainingOnRewardThreshold(BaseCallback):
+    """Ends the learning once the best mean return of an `EvalCallback` reaches the threshold.
+
+    Give it to that one as `callback_on_new_best`.
+    """
+
+    def __init__(self, reward_threshold: float) -> None:
+        super().__init__()
+        self.reward_threshold = reward_threshold
+
+    def _on_step(self) -> bool:
+        return _evaluation(self).best_mean_reward < self.reward_threshold
+
+
+class StopTrainingOnNoModelImprovement(BaseCallback):
+    """Ends the learning after more than `max_no_improvement_evals` evaluations in a row without a new best.
+
+    Give it to an `EvalCallback` as `callback_after_eval`; the first `min_evals` evaluations do not count.
+    """
+
+    def __init__(self, max_no_improvement_evals: int, min_evals: int = 0) -> None:
+        super().__init__()
+        self.max_no_improvement_evals, self.min_evals = max_no_improvement_evals, min_evals
+        self.no_improvement_evals, self._best = 0, -np.inf
+
+    def _on_step(self) -> bool:
+        best, before = _evaluation(self).best_mean_reward, self._best
+        self._best = best
+        if best > before or self.n_calls <= self.min_evals:
+            self.no_improvement_evals = 0
+            return True
+        self.no_improvement_evals += 1
+        return self.no_improvement_evals <= self.max_no_improvement_evals
+
+
+class StopTrainingOnMaxEpisodes(BaseCallback):
+    """Ends the learning once the learner has seen this many episodes in all."""
+
+    def __init__(self, max_episodes: int) -> None:
+        super().__init__()
+        require(max_episodes >= 1, f"max_episodes must be at least 1, got {max_episodes}")
+        self.max_episodes = max_episodes
+
+    def _on_step(self) -> bool:
+        return self.info.rollout < self.max_episodes
+
+
+def as_callback(callback: Any) -> BaseCallback:
+    """What `learn` was given, as one object: nothing, a function, a callback, or a list of them."""
+    if isinstance(callback, BaseCallback):
+        return callback
+    several = callback if isinstance(callback, (list, tuple)) else [] if callback is None else [callback]
+    for one in several:
+        require(callable(one), f"a callback is a function of (agent, info), got {one!r}")
+    return CallbackList(several)
+
+
+@contextmanager
+def hearing(callback: BaseCallback, agent: Learner) -> Iterator[None]:
+    """Tell the callback of the beginning, and of the end however it comes."""
+    callback.on_training_start(agent)
+    try:
+        yield
+    finally:
+        callback.on_training_end()
+
+
+def _child(parent: BaseCallback, callback: Any) -> Any:
+    if isinstance(callback, BaseCallback):
+        callback.parent = parent
+    return callback
+
+
+def _evaluation(callback: BaseCallback) -> EvalCallback:
+    parent = callback.parent
+    require(
+        isinstance(parent, EvalCallback),
+        f"{type(callback).__name__} reacts to evaluations: give it to an EvalCallback, as callback_on_new_best or "
+        "callback_after_eval",
+    )
+    assert isinstance(parent, EvalCallback)
+    return parent
