@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 from ddopg.config import SelectionConfig
 from ddopg.data import make_trajectory
-from ddopg.errors import TrajectoryError
-from ddopg.memory import Memory, Pairs, add, seat, select, softmax_probabilities
+from ddopg.errors import ArtefactError, TrajectoryError
+from ddopg.memory import Memory, Pairs, add, check_pairs, seat, select, softmax_probabilities
 from tests import reference
 
 returns = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6, allow_subnormal=False))
@@ -187,3 +187,40 @@ class TestSeats:
         seat(pairs, np.array([5, 6, 7, 8]), 1, most=16)
         for a, b in zip(pairs, before, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+class TestCheckOfPairs:
+    """A table read from a file must fit the trajectories; K = 2 here."""
+
+    def memory(self, **changes):
+        whole = Memory()
+        for k in range(3):
+            whole = add(whole, trajectory(reward=float(k)))
+        pairs = Pairs(np.array([0, 2, -1]), np.array([3, 3, -1]), np.zeros((3, 3, 2), np.float32), 1)
+        return whole._replace(pairs=pairs._replace(**changes))
+
+    def test_a_table_that_fits_is_taken(self):
+        check_pairs(self.memory(), 2)
+        check_pairs(Memory(), 2)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"owner": np.array([0, 0, -1])},
+            {"owner": np.array([0, 3, -1])},
+            {"owner": np.array([0, 2])},
+            {"owner": np.array([0.0, 2.0, -1.0])},
+            {"used": np.array([3, 3])},
+            {"values": np.zeros((3, 3, 5), np.float32)},
+            {"values": np.zeros((3, 3), np.float32)},
+            {"values": np.zeros((3, 3, 2), np.float64)},
+            {"stride": 0},
+        ],
+    )
+    def test_one_that_does_not_is_refused(self, changes):
+        with pytest.raises(ArtefactError, match="table of pairs does not fit"):
+            check_pairs(self.memory(**changes), 2)
+
+    def test_a_wrong_longest_episode_is_refused(self):
+        with pytest.raises(ArtefactError, match="does not fit the trajectories"):
+            check_pairs(self.memory()._replace(longest=9), 2)
