@@ -1,5 +1,7 @@
 """Strict numerics for all tests: rank promotion raises, and nothing is compiled twice across the suite."""
 
+import signal
+
 import jax
 import pytest
 from hypothesis import settings
@@ -10,6 +12,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 keep_compiled_programs()
 settings.register_profile("ddopg", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("ddopg")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 
 
 @pytest.fixture

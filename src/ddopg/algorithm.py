@@ -166,11 +166,11 @@ def _fresh_share(state: State, k: int, config: Config) -> float:
     f is the length of a rollout in the initial design, where all were random, and l that of one nowadays. Policies
     that fail at once are cheap, so there may be many, up to `MOST_FRESH`; where good ones finish early, few.
     """
-    lengths = [t.length for t in state.memory.trajectories]
-    of_steps = min(config.exploration.fresh / max(k, 1), MOST_FRESH)
-    if not lengths:
+    of_steps, seen = min(config.exploration.fresh / max(k, 1), MOST_FRESH), state.memory.trajectories
+    if not seen:
         return of_steps
-    cost = float(np.mean(lengths[: config.design.policies]) / np.mean(lengths[-LATELY:]))
+    random, lately = seen[: config.design.policies], seen[-LATELY:]
+    cost = float(np.mean([t.length for t in random]) / np.mean([t.length for t in lately]))
     return min(of_steps / (of_steps + (1 - of_steps) * cost), MOST_FRESH)
 
 

@@ -7,7 +7,9 @@ called after rollouts, not after steps; frequencies count environment steps all 
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg.algorithm import Info
-from ddopg.artefact import TrainedPolicy
+from ddopg.artefact import TrainedPolicy, write_atomically
 from ddopg.errors import require
 from ddopg.rollout import FIRST_EVALUATION_SEED, evaluate
 
@@ -191,12 +193,11 @@ class EvalCallback(_Every):
         self.evaluations_timesteps.append(self.num_timesteps)
         self.evaluations_results.append(returns)
         if self.log_path is not None:
-            Path(self.log_path).mkdir(parents=True, exist_ok=True)
-            np.savez(
-                Path(self.log_path) / "evaluations.npz",
-                timesteps=np.array(self.evaluations_timesteps),
-                results=np.array(self.evaluations_results),
-            )
+            log: dict[str, list] = {
+                "timesteps": self.evaluations_timesteps,
+                "results": self.evaluations_results,
+            }
+            write_atomically(Path(self.log_path) / "evaluations.npz", _npz(log))
 
 
 class StopTrainingOnRewardThreshold(BaseCallback):
@@ -264,6 +265,17 @@ def hearing(callback: BaseCallback, agent: Learner) -> Iterator[None]:
         yield
     finally:
         callback.on_training_end()
+
+
+def _npz(arrays: dict[str, list]) -> bytes:
+    """What `np.load` reads, written without the possibility of pickling that `np.savez` has."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, values in arrays.items():
+            array = io.BytesIO()
+            np.lib.format.write_array(array, np.asarray(values), allow_pickle=False)
+            archive.writestr(f"{name}.npy", array.getvalue())
+    return content.getvalue()
 
 
 def _child(parent: BaseCallback, callback: Any) -> Any:
