@@ -247,11 +247,11 @@ class TestDefault:
         [
             (3, 3, 0.1),  # as long as ever: 3/30 of the rollouts
             (1, 3, 0.25),  # a third as long: 0.25 · 1 / (0.25 · 1 + 0.75 · 3) = 0.1 of the steps
-            (3, 1, 1 / 28),  # three times as long: 1 · 3 / (1 · 3 + 27 · 1) = 0.1 of the steps
+            (3, 1, 0.1),  # three times as long: not fewer for that
             (1, 300, 0.5),  # never more than half of the rollouts
         ],
     )
-    def test_fresh_policies_get_their_share_of_the_steps(self, design, lately, share):
+    def test_fresh_policies_get_their_share_of_the_rollouts_or_of_the_steps(self, design, lately, share):
         def path(length):
             return make_trajectory(
                 np.zeros(2), np.ones((length, 1)), np.ones((length, 1)), np.ones(length), horizon=300

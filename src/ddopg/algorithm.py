@@ -160,18 +160,18 @@ def warmth(state: State, config: Config) -> float:
 
 
 def _fresh_share(state: State, k: int, config: Config) -> float:
-    """Share p of fresh random policies at which they get the share s = `fresh`/k of the steps, from
-    s = p f / (p f + (1 − p) l).
+    """Share p of fresh random policies: `fresh`/k = s of the rollouts, or of the *steps* where they are shorter than
+    the others, from s = p f / (p f + (1 − p) l).
 
     f is the length of a rollout in the initial design, where all were random, and l that of one nowadays. Policies
-    that fail at once are cheap, so there may be many, up to `MOST_FRESH`; where good ones finish early, few.
+    that fail at once are cheap, so there may be many, up to `MOST_FRESH`.
     """
-    of_steps, seen = min(config.exploration.fresh / max(k, 1), MOST_FRESH), state.memory.trajectories
+    share, seen = min(config.exploration.fresh / max(k, 1), MOST_FRESH), state.memory.trajectories
     if not seen:
-        return of_steps
+        return share
     random, lately = seen[: config.design.policies], seen[-LATELY:]
     cost = float(np.mean([t.length for t in random]) / np.mean([t.length for t in lately]))
-    return min(of_steps / (of_steps + (1 - of_steps) * cost), MOST_FRESH)
+    return min(share / (share + (1 - share) * cost), MOST_FRESH) if cost < 1 else share
 
 
 def _check_share(state: State, config: Config) -> float:

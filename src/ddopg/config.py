@@ -71,8 +71,8 @@ class ExplorationConfig:
     """Root-mean-square change of the raw outputs, all together, by which a proposal differs from the centre; 0
     proposes the centre itself, as Algorithm 1 does."""
     fresh: float = 0.0
-    """Fresh random policies get the share `fresh`/k of the environment steps at proposal k: many of them where they
-    fail at once, few where they take longer than good ones; never more than half of the proposals."""
+    """A proposal is a fresh random policy instead with probability `fresh`/k at proposal k; where fresh ones fail
+    sooner than the others, with the higher one at which they take that share of the environment steps, up to ½."""
     gain: float = 2.2
     """Root-mean-square raw output of a fresh random policy, in the initial design too."""
 
