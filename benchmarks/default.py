@@ -10,7 +10,6 @@ Data: benchmarks/default/*/records.jsonl, one line per run. Runs that are there 
 """
 
 import argparse
-import dataclasses
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from ddopg.config import preset
 from ddopg.experiments import bench, stats, workers
+from ddopg.experiments.figures.ablation import changed
 from ddopg.experiments.jobs import Job
 from ddopg.plain import to_dict
 
@@ -41,32 +41,26 @@ TUNING_SEEDS = range(2600, 2620)
 
 VARIANTS = {
     "default": {},
-    "without per-decision weights": {"surrogate": {"decisions": 0}},
-    "without the decay of gains": {"search": {"decay": 0.0}},
-    "without constant policies first": {"design": {"constants": 0}},
-    "without fresh policies": {"exploration": {"fresh": 0.0}},
-    "without jumps": {"search": {"jump": 0.0}},
-    "without cooling and re-checks": {"search": {"cooling": 0.0, "check": 0.0}},
-    "without re-checks": {"search": {"check": 0.0}},
-    "without the local unit (‖R‖∞ instead)": {"surrogate": {"unit": "bound"}},
-    "without Σ from the data (σ = 0.3)": {"surrogate": {"ess_share": 0.0, "length_scale": (0.3,)}},
-    "a third of the longest step": {"search": {"radius": 0.23}},
-    "without a limit of the step": {"search": {"radius": 0.0}},
-    "without the ESS penalty": {"surrogate": {"penalty": 0.0}},
-    "without the start correction": {"surrogate": {"start_correction": False}},
-    "softmax selection instead of the latest": {"selection": {"rule": "softmax"}},
-    "natural gradient": {"search": {"natural": 0.1}},
-    "SGHMC": {"search": {"optimiser": "sghmc", "learning_rate": 0.02, "noise": 1e-3}},
-    "expected improvement": {"surrogate": {"objective": "expected_improvement"}},
-    "probability of improvement": {"surrogate": {"objective": "probability_of_improvement"}},
-    "upper confidence": {"surrogate": {"objective": "upper_confidence"}},
+    "without per-decision weights": {"surrogate.decisions": 0},
+    "without the decay of gains": {"search.decay": 0.0},
+    "without constant policies first": {"design.constants": 0},
+    "without fresh policies": {"exploration.fresh": 0.0},
+    "without jumps": {"search.jump": 0.0},
+    "without cooling and re-checks": {"search.cooling": 0.0, "search.check": 0.0},
+    "without re-checks": {"search.check": 0.0},
+    "without the local unit (‖R‖∞ instead)": {"surrogate.unit": "bound"},
+    "without Σ from the data (σ = 0.3)": {"surrogate.ess_share": 0.0, "surrogate.length_scale": (0.3,)},
+    "a third of the longest step": {"search.radius": 0.23},
+    "without a limit of the step": {"search.radius": 0.0},
+    "without the ESS penalty": {"surrogate.penalty": 0.0},
+    "without the start correction": {"surrogate.start_correction": False},
+    "softmax selection instead of the latest": {"selection.rule": "softmax"},
+    "natural gradient": {"search.natural": 0.1},
+    "SGHMC": {"search.optimiser": "sghmc", "search.learning_rate": 0.02, "search.noise": 1e-3},
+    "expected improvement": {"surrogate.objective": "expected_improvement"},
+    "probability of improvement": {"surrogate.objective": "probability_of_improvement"},
+    "upper confidence": {"surrogate.objective": "upper_confidence"},
 }
-
-
-def changed(config, changes):
-    for part, values in changes.items():
-        config = dataclasses.replace(config, **{part: dataclasses.replace(getattr(config, part), **values)})
-    return config
 
 
 def job(env, label, seed, budget, episodes=100):

@@ -30,6 +30,20 @@ def whole(surrogate, rows):
     return Config(surrogate=surrogate, selection=SelectionConfig(size=rows))
 
 
+def remembered(problem):
+    """All its trajectories in a memory."""
+    memory = Memory()
+    for trajectory in trajectories_of(problem):
+        memory = add(memory, trajectory)
+    return memory
+
+
+def prepare(memory, selection, problem, rows, **changes):
+    """The evidence for the problem's target, every parameter with unit 1."""
+    unit, about = np.ones(problem.policy.size), whole(config(problem, **changes), rows)
+    return V.prepare(memory, selection, problem.target, unit, problem.policy, about)
+
+
 def log_likelihoods(problem, theta, **changes):
     """log p̃(τⱼ|θ) of every trajectory, the fast way: (N, K)."""
     one = partial(S.log_likelihoods, problem.policy, jnp.asarray(theta), config=config(problem, **changes))
@@ -259,24 +273,10 @@ def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_m
 
 
 class TestPrepare:
-    @staticmethod
-    def remembered(problem):
-        memory = Memory()
-        for trajectory in trajectories_of(problem):
-            memory = add(memory, trajectory)
-        return memory
-
     def test_the_evidence_is_that_of_the_selected_trajectories(self):
         problem = random_problem(7)
         chosen = Selection(np.array([1, 4, 5]), np.array([2, 1, 1]))
-        _, held = V.prepare(
-            self.remembered(problem),
-            chosen,
-            problem.target,
-            np.ones(problem.policy.size),
-            problem.policy,
-            whole(config(problem), 8),
-        )
+        _, held = prepare(remembered(problem), chosen, problem, 8)
         rows = np.array([1, 1, 4, 5])
         part = problem._replace(
             **{
@@ -293,19 +293,9 @@ class TestPrepare:
 
     def test_padding_rows_change_nothing(self):
         problem = random_problem(7)
-        memory, chosen = self.remembered(problem), Selection(np.arange(6), np.ones(6, int))
+        memory, chosen = remembered(problem), Selection(np.arange(6), np.ones(6, int))
         target = jnp.asarray(problem.target, jnp.float32)
-        prepared = [
-            V.prepare(
-                memory,
-                chosen,
-                target,
-                np.ones(problem.policy.size),
-                problem.policy,
-                whole(config(problem), rows),
-            )[1]
-            for rows in (6, 11)
-        ]
+        prepared = [prepare(memory, chosen, problem, rows)[1] for rows in (6, 11)]
         found = [estimate(problem, target, held) for held in prepared]
         for a, b in zip(found[0][:4], found[1][:4], strict=True):
             assert a == pytest.approx(float(b), rel=1e-5)
@@ -325,25 +315,11 @@ class TestPrepare:
         for number, trajectory in enumerate(trajectories_of(problem), 1):
             memory = add(memory, trajectory)
             chosen = Selection(np.arange(number), np.ones(number, int))
-            memory, _ = V.prepare(
-                memory,
-                chosen,
-                problem.target,
-                np.ones(problem.policy.size),
-                problem.policy,
-                whole(config(problem), 8),
-            )
+            memory, _ = prepare(memory, chosen, problem, 8)
             pairs = {(int(a), int(b)) for i, j in computed for a, b in zip(i, j, strict=True)}
             assert sum(len(i) for i, _ in computed) == len(pairs) == number**2
         again = Selection(np.array([0, 3]), np.ones(2, int))
-        V.prepare(
-            memory,
-            again,
-            problem.target,
-            np.ones(problem.policy.size),
-            problem.policy,
-            whole(config(problem), 8),
-        )
+        prepare(memory, again, problem, 8)
         assert sum(len(i) for i, _ in computed) == 36
 
     def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
@@ -491,14 +467,8 @@ class TestLengthScaleFromTheData:
 
     def test_the_prepared_evidence_has_that_share_at_the_centre(self):
         problem = random_problem(3, number=10)
-        memory = Memory()
-        for trajectory in trajectories_of(problem):
-            memory = add(memory, trajectory)
-        chosen = config(problem, ess_share=0.4)
         selection = Selection(np.arange(10), np.ones(10, int))
-        _, held = V.prepare(
-            memory, selection, problem.target, np.ones(problem.policy.size), problem.policy, whole(chosen, 12)
-        )
+        _, held = prepare(remembered(problem), selection, problem, 12, ess_share=0.4)
         assert estimate(problem, problem.target, held, ess_share=0.4).ess == pytest.approx(4, rel=1e-3)
         expected = held.sharpness * self.tables(problem)[0]
         np.testing.assert_allclose(held.table[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
@@ -608,21 +578,10 @@ class TestStartCorrection:
 class TestStoredPolicies:
     def test_the_table_says_the_same_as_a_new_look_at_each_stored_policy(self):
         problem = random_problem(2)
-        memory = Memory()
-        for trajectory in trajectories_of(problem):
-            memory = add(memory, trajectory)
+        memory, selection = remembered(problem), Selection(np.arange(6), np.ones(6, int))
         for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
-            chosen = config(problem, **changes)
-            selection = Selection(np.arange(6), np.ones(6, int))
-            _, held = V.prepare(
-                memory,
-                selection,
-                problem.target,
-                np.ones(problem.policy.size),
-                problem.policy,
-                whole(chosen, 8),
-            )
-            stored = S.stored_returns(held, chosen)
+            _, held = prepare(memory, selection, problem, 8, **changes)
+            stored = S.stored_returns(held, config(problem, **changes))
             fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
             np.testing.assert_allclose(stored[:6], fresh, rtol=1e-4, atol=1e-5)
             assert np.all(np.isneginf(stored[6:]))

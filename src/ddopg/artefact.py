@@ -219,7 +219,9 @@ def _vector(observation: Any, size: int) -> np.ndarray:
     return vector
 
 
-def write_atomically(path: Path, data: bytes) -> Path:
+def write_atomically(
+    path: Path, data: bytes, advice: str = "choose a directory that exists and is writable"
+) -> Path:
     """The whole file or nothing, whatever happens meanwhile; what was there before is kept until then."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
@@ -232,7 +234,5 @@ def write_atomically(path: Path, data: bytes) -> Path:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise ArtefactError(
-            f"cannot write {path}: {error.strerror or error}; choose a directory that exists and is writable"
-        ) from error
+        raise ArtefactError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
     return path

@@ -31,14 +31,15 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
         from jax2onnx import to_onnx as convert
     except ImportError as error:
         raise MissingPackageError("writing ONNX needs the package jax2onnx", "onnx") from error
-    theta, low, high = (jnp.asarray(x, jnp.float32) for x in (trained.theta, *_range(trained)))
+    problem = trained.problem
+    theta, low, high = (jnp.asarray(x, jnp.float32) for x in (trained.theta, problem.low, problem.high))
 
     def action(observation: Array) -> Array:
         return jnp.clip(trained.policy.act(theta, observation), low, high)
 
     model = convert(
         jax.vmap(action),
-        [("batch", trained.problem.observation_size)],
+        [("batch", problem.observation_size)],
         model_name="ddopg policy",
         opset=OPSET,
         input_names=[INPUT],
@@ -48,7 +49,3 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
     entry = model.metadata_props.add()
     entry.key, entry.value = KEY, json.dumps(describe(trained))
     return write_atomically(Path(path), model.SerializeToString())
-
-
-def _range(trained: TrainedPolicy) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    return trained.problem.low, trained.problem.high

@@ -6,7 +6,7 @@ printed (`paper`) too little is learnt on this task to tell one change from anot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,12 +86,27 @@ class Ablation(NamedTuple):
         return [curves.save(picture, out / f"{self.name}.png")]
 
 
+def sweep(
+    symbol: str, field: str, chosen: float, colours: dict[float, str], setting: Callable[[float], Any]
+) -> tuple[Variant, ...]:
+    """One variant per value of one field, `setting(value)`; the preset's own value changes nothing."""
+    return tuple(
+        Variant(Look(f"{symbol} = {value:g} (preset)", colour), {})
+        if value == chosen
+        else Variant(Look(f"{symbol} = {value:g}", colour), {field: setting(value)})
+        for value, colour in colours.items()
+    )
+
+
 def changed(settings: Any, changes: dict[str, Any]) -> Any:
-    """The settings with some fields replaced, each named `field` or `part.field`."""
+    """The settings with some fields replaced, each named `field` or `part.field`; those of a part at once, because
+    they may be sound only together."""
+    parts: dict[str, dict[str, Any]] = {}
     for name, value in changes.items():
         part, _, field = name.rpartition(".")
-        inner = {field: value}
-        settings = replace(settings, **{part: replace(getattr(settings, part), **inner)} if part else inner)
+        parts.setdefault(part, {})[field] = value
+    for part, fields in parts.items():
+        settings = replace(settings, **{part: replace(getattr(settings, part), **fields)} if part else fields)
     return settings
 
 

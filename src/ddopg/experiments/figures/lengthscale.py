@@ -7,21 +7,15 @@ from __future__ import annotations
 
 import math
 
-from ddopg.experiments.figures.ablation import Ablation, Variant
-from ddopg.experiments.figures.curves import BLUE, GREEN, ORANGE, RED, Look
+from ddopg.experiments.figures.ablation import Ablation, sweep
+from ddopg.experiments.figures.curves import BLUE, GREEN, ORANGE, RED
 
-COLOURS = {4: BLUE, 3: ORANGE, 2: GREEN, 1: RED}
+COLOURS: dict[float, str] = {4: BLUE, 3: ORANGE, 2: GREEN, 1: RED}
 CHOSEN = 3  # of the preset
 
 SETTINGS = Ablation(
     "ablation-lengthscale",
     "cartpole: length-scale Σ of the surrogate",
-    tuple(
-        Variant(
-            Look(f"log Σ = {log}" + (" (preset)" if log == CHOSEN else ""), colour),
-            {} if log == CHOSEN else {"surrogate.length_scale": (math.exp(log),)},
-        )
-        for log, colour in COLOURS.items()
-    ),
+    sweep("log Σ", "surrogate.length_scale", CHOSEN, COLOURS, lambda log: (math.exp(log),)),
 )
 plan, run, plot = SETTINGS.plan, SETTINGS.run, SETTINGS.plot

@@ -19,6 +19,7 @@ import numpy as np
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
 from ddopg.algorithm import integer, stream
+from ddopg.artefact import write_atomically
 from ddopg.config import Config, SelectionConfig, SurrogateConfig
 from ddopg.data import Trajectory
 from ddopg.envs.gym_adapter import make
@@ -75,16 +76,8 @@ def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
     settings = QUICK if quick else SETTINGS
     path = data / FILE
     if not path.exists() or _read(path)["settings"] != _plain(settings):
-        content = json.dumps(section(settings), allow_nan=False)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_suffix(".unfinished")
-            unfinished.write_text(content + "\n")
-            unfinished.replace(path)
-        except OSError as error:
-            raise ArtefactError(
-                f"cannot write into {data}: {error.strerror or error}; choose a writable directory with --data"
-            ) from error
+        content = json.dumps(section(settings), allow_nan=False) + "\n"
+        write_atomically(path, content.encode(), "choose a writable directory with --data")
     return []
 
 

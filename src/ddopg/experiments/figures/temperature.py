@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ddopg.experiments.figures.ablation import Ablation, Variant
-from ddopg.experiments.figures.curves import BLUE, GREEN, ORANGE, RED, SKY, Look
+from ddopg.experiments.figures.ablation import Ablation, sweep
+from ddopg.experiments.figures.curves import BLUE, GREEN, ORANGE, RED, SKY
 
 COLOURS = {0.01: BLUE, 0.03: SKY, 0.1: GREEN, 0.5: ORANGE, 2.0: RED}
 CHOSEN = 0.1  # of the preset
@@ -11,12 +11,6 @@ CHOSEN = 0.1  # of the preset
 SETTINGS = Ablation(
     "ablation-temperature",
     "cartpole: temperature λ of the selection",
-    tuple(
-        Variant(
-            Look(f"λ = {value:g}" + (" (preset)" if value == CHOSEN else ""), colour),
-            {} if value == CHOSEN else {"selection.temperature": value},
-        )
-        for value, colour in COLOURS.items()
-    ),
+    sweep("λ", "selection.temperature", CHOSEN, COLOURS, lambda value: value),
 )
 plan, run, plot = SETTINGS.plan, SETTINGS.run, SETTINGS.plot
