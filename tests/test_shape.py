@@ -21,6 +21,7 @@ ORDER = [
     "plain",
     "data",
     "config",
+    "presets",
     "policies",
     "envs",
     "rollout",

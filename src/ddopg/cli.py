@@ -8,9 +8,10 @@ from typing import Annotated
 
 import tyro
 
+from ddopg import presets
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
-from ddopg.errors import DDOPGError
+from ddopg.errors import DDOPGError, require
 from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
@@ -40,10 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | Bench | Figure:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
-    start = PRESETS.get(_preset_of(arguments), Config())
-    train = Annotated[
-        Train, tyro.conf.subcommand("train", default=Train(env=tyro.MISSING, config=start), prefix_name=False)
-    ]
+    start = _start(arguments)
+    train = Annotated[Train, tyro.conf.subcommand("train", default=start, prefix_name=False)]
     resume = Annotated[Resume, tyro.conf.subcommand("resume", prefix_name=False)]
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
     play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
@@ -58,11 +57,23 @@ def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | B
     )
 
 
-def _preset_of(arguments: list[str]) -> str:
-    """The preset is read before the rest, because the defaults of all other options come from it."""
+def _start(arguments: list[str]) -> Train:
+    """The preset or its file is read before the rest, because the defaults of all other options come from it."""
+    name, path = _value_of("--preset", arguments), _value_of("--config", arguments)
+    if path is None or arguments[0] != "train":
+        return Train(env=tyro.MISSING, config=PRESETS.get(name or "default", Config()))
+    file = presets.read(path)
+    require(
+        name in (None, file.preset),
+        f"{path} starts from the preset {file.preset!r}, --preset says {name!r}; leave out --preset",
+    )
+    return Train(env=tyro.MISSING, preset=file.preset, config=file.config)  # type: ignore[arg-type]
+
+
+def _value_of(option: str, arguments: list[str]) -> str | None:
     for i, argument in enumerate(arguments):
-        if argument == "--preset" and i + 1 < len(arguments):
+        if argument == option and i + 1 < len(arguments):
             return arguments[i + 1]
-        if argument.startswith("--preset="):
+        if argument.startswith(f"{option}="):
             return argument.partition("=")[2]
-    return "default"
+    return None

@@ -185,5 +185,5 @@ def _told(command: Train) -> dict[str, object]:
     return {
         f.name: getattr(command, f.name)
         for f in dataclasses.fields(command)
-        if f.name not in ("config", "out", "quiet")
+        if f.name not in ("config", "config_file", "out", "quiet")
     }

@@ -30,6 +30,8 @@ class Train:
     """The same seed, options and machine give the same run."""
     preset: PresetName = "default"
     """Where the options below start from."""
+    config_file: Annotated[Path | None, tyro.conf.arg(name="config", metavar="FILE")] = None
+    """A preset file (.toml or .json), as `ddopg tune` writes one: a preset and what is changed of it."""
     out: Path | None = None
     """Directory for the results; a new one below runs/ if not given."""
     horizon: int | None = None
