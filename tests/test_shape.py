@@ -54,6 +54,7 @@ ORDER = [
     "experiments",
     "options",
     "training",
+    "tuning",
     "commands",
     "cli",
     "__main__",

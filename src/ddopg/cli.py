@@ -12,7 +12,7 @@ from ddopg import presets
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError, require
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
+from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train, Tune
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | Bench | Figure:
+def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | Bench | Tune | Figure:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = _start(arguments)
     train = Annotated[Train, tyro.conf.subcommand("train", default=start, prefix_name=False)]
@@ -48,9 +48,10 @@ def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | B
     play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
     export = Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
     bench = Annotated[Bench, tyro.conf.subcommand("bench", prefix_name=False)]
+    tune = Annotated[Tune, tyro.conf.subcommand("tune", prefix_name=False)]
     figure = Annotated[Figure, tyro.conf.subcommand("figure", prefix_name=False)]
     return tyro.cli(
-        train | resume | evaluate | play | export | bench | figure,
+        train | resume | evaluate | play | export | bench | tune | figure,
         prog="ddopg",
         description=DESCRIPTION,
         args=arguments or ["--help"],

@@ -20,11 +20,11 @@ from ddopg.artefact import TrainedPolicy, load
 from ddopg.budget import check_budget
 from ddopg.compilation import keep_compiled_programs
 from ddopg.envs.gym_adapter import known, make, problem_of
-from ddopg.errors import ArtefactError, SpaceError, require
+from ddopg.errors import ArtefactError, MissingPackageError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
+from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train, Tune
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
 
@@ -107,6 +107,15 @@ def bench(command: Bench) -> int:
     benchmark.print_table(wanted, command.out, console)
     console.print(f"records: {command.out / benchmark.RECORDS}", highlight=False, soft_wrap=True)
     return _report_failures(failures, command.out)
+
+
+def tune(command: Tune) -> int:
+    """Search for better settings, then compare them with the preset; 1 if a run of the comparison failed."""
+    try:
+        from ddopg import tuning
+    except ImportError as error:
+        raise MissingPackageError("ddopg tune needs the package optuna", "tune") from error
+    return _report_failures(tuning.run(command), tuning.home_of(command))
 
 
 def figure(command: Figure) -> int:

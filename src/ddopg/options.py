@@ -139,6 +139,49 @@ class Bench:
 
 
 @dataclass(frozen=True)
+class Tune:
+    """Search for better settings on a task with Optuna, and compare the best with the preset on fresh seeds.
+
+    Several processes or machines may run the same command with one --storage; stopped at any time, it goes on.
+    """
+
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
+    steps: int = 10_000
+    """Budget of every run, in environment steps."""
+    trials: int = 50
+    """How many settings are tried, by all processes together; a larger number goes on with a finished study."""
+    seeds: int = 5
+    """Runs per trial, each with a seed of its own; the same seeds for all trials."""
+    fresh_seeds: int = 10
+    """Seeds of the last comparison; no trial has seen them."""
+    preset: PresetName = "default"
+    """What is tuned, and compared with at the end."""
+    params: tuple[str, ...] = ()
+    """Settings to search, such as exploration.noise search.radius; the preset's most important ones if not given."""
+    ranges: Path | None = None
+    """A .toml or .json file of ranges: "search.radius" = {low = 0.1, high = 2.0, log = true}, or a list of values."""
+    score: Literal["area", "final"] = "area"
+    """What is maximised: the incumbent's return averaged over the learning curve, or at its end."""
+    eval_episodes: int = 20
+    """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
+    workers: int = 1
+    """Trials at the same time, in local processes of one thread each."""
+    storage: str | None = None
+    """Where the study is kept: an SQLAlchemy URL that all machines reach; sqlite:///OUT/study.sqlite if not given."""
+    study: str | None = None
+    """Name of the study in its storage; ENV-PRESET if not given."""
+    out: Path | None = None
+    """Directory for the results, runs/tune-ENV if not given."""
+    seed: int = 0
+    """Another seed has other trials, other seeds for them, and other fresh ones."""
+    compare: bool = True
+    """At the end, wait for the trials of other processes and compare; --no-compare on machines that only help."""
+    quiet: bool = False
+    """No progress display."""
+
+
+@dataclass(frozen=True)
 class Figure:
     """Draw a figure of the paper: what is missing of its data is computed, then the picture is drawn from them.
 

@@ -69,13 +69,13 @@ def read_table(path: Path) -> dict[str, Any]:
         f"a file of settings is .toml or .json, got {path}; rename it to what it is",
     )
     try:
-        require(
-            path.stat().st_size <= LARGEST_FILE, f"{path} is larger than {LARGEST_FILE} bytes", ArtefactError
-        )
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
     except OSError as error:
         raise ArtefactError(f"cannot read {path}: {error.strerror or error}; check the path") from error
+    require(len(data) <= LARGEST_FILE, f"{path} is larger than {LARGEST_FILE} bytes", ArtefactError)
+    try:
+        values = tomllib.loads(data.decode()) if path.suffix == ".toml" else json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not {path.suffix[1:].upper()}: {error}; repair it") from error
     require(isinstance(values, dict), f"{path} must hold a table, got {type(values).__name__}")
