@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from rich.console import Console
 
-from ddopg import baselines, deploy, training, video
+from ddopg import baselines, deploy, minari, training, video
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
 from ddopg.artefact import TrainedPolicy, load
@@ -24,6 +24,7 @@ from ddopg.errors import ArtefactError, MissingPackageError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
+from ddopg.minari.library import KEY
 from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train, Tune
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
@@ -85,7 +86,16 @@ def play(command: Play) -> None:
 
 
 def export(command: Export) -> None:
-    """Write the policy in the format that the file's name asks for."""
+    """Write the policy in the format that the file's name asks for, or the rollouts as a data set."""
+    require(
+        (command.target is None) != (command.minari is None),
+        "say what to write: a file, as in ddopg export DIR policy.onnx, or a data set, as in "
+        "ddopg export DIR --minari mine/cartpole-v0",
+    )
+    if command.minari is not None:
+        _export_rollouts(command, command.minari)
+        return
+    assert command.target is not None
     require(
         command.target.suffix == ".onnx",
         f"the file's name must end in .onnx, got {command.target}; a machine with only NumPy reads the policy file "
@@ -93,6 +103,25 @@ def export(command: Export) -> None:
     )
     path = deploy.to_onnx(load(policy_file(command.source)), command.target)
     Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
+
+
+def _export_rollouts(command: Export, name: str) -> None:
+    require(
+        command.source.is_dir(),
+        f"a data set is made of the rollouts of a run, got {command.source}; give the directory of a run",
+        ArtefactError,
+    )
+    dataset = minari.export(
+        command.source, name, command.env, overwrite=command.overwrite, author=command.author
+    )
+    last = dataset.storage.metadata[KEY]["last_observations"]
+    Console().print(
+        f"{dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps; last observations: "
+        f"{last['replayed']:,} replayed, {last['repeated']:,} repeated\n"
+        f"data set: {name} in {dataset.spec.data_path}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def bench(command: Bench) -> int:

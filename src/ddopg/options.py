@@ -102,12 +102,20 @@ class Play:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a saved policy for machines without this library."""
+    """Write a saved policy for machines without this library, or the rollouts of a run as a Minari data set."""
 
     source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
     """A run directory or a policy file."""
-    target: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE.onnx")]
+    target: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE.onnx")] = None
     """Where to write. ONNX: observation (batch, O) → action (batch, A), squashed and clipped."""
+    minari: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Instead of a file: every rollout of the run as the Minari data set namespace/name-v0."""
+    env: str | None = None
+    """The environment, where it lives in a module of yours; it is needed to see the last observations."""
+    author: str | None = None
+    """Who made the data, for the metadata of the data set."""
+    overwrite: bool = False
+    """Replace a data set of that name."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,16 @@ class Description(NamedTuple):
     environment: str | None = None  # how to make it, if it has a name
     command: dict[str, Any] = {}  # noqa: RUF012  what the command line was told
     version: str = __version__  # that wrote it
+
+
+class Rollout(NamedTuple):
+    """A rollout as it is stored."""
+
+    number: int  # from 1, in the order they were told
+    proposal: int
+    purpose: str
+    value: float  # the (discounted) return
+    trajectory: Trajectory
 
 
 class Failure(NamedTuple):
@@ -107,6 +117,21 @@ def rollout_row(
         *(to_bytes(array[:steps]) for array in arrays),
         _info_text(info),
     )
+
+
+def rollouts_of(
+    found: Iterable[Sequence[Any]], problem: Problem, size: int
+) -> Iterator[tuple[Rollout, bytes]]:
+    """The rows of the table `rollout` in order, each checked, with its seal, which covers those before it too."""
+    chain = b""
+    for expected, row in enumerate(found, start=1):
+        *content, seal = row
+        chain = seal_of(chain, *content)
+        check_seal(seal, chain, f"rollout {content[0]}")
+        require(content[0] == expected, f"rollout {expected} is missing", ArtefactError)
+        trajectory = trajectory_of(content, problem, size)
+        info_of(content[12])
+        yield Rollout(content[0], content[1], content[2], content[7], trajectory), chain
 
 
 def trajectory_of(row: Sequence[Any], problem: Problem, size: int) -> Trajectory:

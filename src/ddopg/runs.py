@@ -29,8 +29,8 @@ from ddopg.improve import first_memory
 from ddopg.leaves import Leaf
 from ddopg.memory import check_pairs
 from ddopg.rows import Description, Evaluation, Failure
+from ddopg.stored import ROLLOUTS, STORE, damage, described
 
-STORE = "run.sqlite"
 IN_ROLLOUTS = frozenset(
     {"memory.trajectories", "memory.returns"}
 )  # parts of the state that are rows of their own
@@ -85,8 +85,8 @@ class RunStore:
             path = directory / STORE
             store = cls(directory, writer, tables.open_existing(path))
             try:
-                with _damage(path):
-                    store.description = rows.understood(dict(store._rows("SELECT name, value FROM run")))
+                with damage(path):
+                    store.description = described(store._connection)
                     state = store._read(store.description)
             except BaseException:
                 store.close()
@@ -223,18 +223,9 @@ class RunStore:
     def _read_rollouts(
         self, problem: Problem, size: int
     ) -> tuple[tuple[Trajectory, ...], tuple[float, ...], bytes]:
-        trajectories: list[Trajectory] = []
-        returns: list[float] = []
-        chain = b""
-        for row in self._connection.execute("SELECT * FROM rollout ORDER BY number"):
-            *content, seal = row
-            chain = rows.seal_of(chain, *content)
-            rows.check_seal(seal, chain, f"rollout {content[0]}")
-            require(content[0] == len(returns) + 1, f"rollout {len(returns) + 1} is missing", ArtefactError)
-            trajectories.append(rows.trajectory_of(content, problem, size))
-            returns.append(content[7])
-            rows.info_of(content[12])
-        return tuple(trajectories), tuple(returns), chain
+        found = list(rows.rollouts_of(self._connection.execute(ROLLOUTS), problem, size))
+        chain = found[-1][1] if found else b""
+        return tuple(one.trajectory for one, _ in found), tuple(one.value for one, _ in found), chain
 
     def _read_leaf(self, name: str, kind: str, shape: str, value: Any) -> tuple[Leaf, _Logged | None]:
         leaf = rows.leaf_of(kind, shape, value)
@@ -249,30 +240,6 @@ class RunStore:
             grown = known.bytes_of_changes + len(positions) + len(blocks)
             known = _Logged(rows.seal_of(known.seal, positions, blocks), grown)
         return leaf, known
-
-
-def description_of(directory: Path) -> Description:
-    """What a run is about, without going on with it."""
-    path = directory / STORE
-    require(path.exists(), f"{directory} holds no {STORE}; give the directory of a run", ArtefactError)
-    connection = tables.open_existing(path)
-    try:
-        with _damage(path):
-            return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _damage(path: Path) -> Iterator[None]:
-    """Whatever a row that is not as we wrote it leads to, in our words."""
-    try:
-        with tables.complaints(path, tables.READING):
-            yield
-    except ArtefactError as error:
-        raise ArtefactError(f"{path}: {error}") from error
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise ArtefactError(f"{path} is damaged: {error!r}; restore it from a copy") from error
 
 
 @contextmanager

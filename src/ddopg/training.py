@@ -25,7 +25,7 @@ from ddopg.options import Train
 from ddopg.plain import from_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.rows import Evaluation
-from ddopg.runs import description_of
+from ddopg.stored import description_of
 
 DEFAULT_STEPS = 10_000
 

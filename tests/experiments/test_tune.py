@@ -31,7 +31,7 @@ from ddopg.plain import flattened, to_dict
 from tests.experiments.test_bench import wait_until
 
 ROOT = Path(__file__).parents[2]
-WORLD, RAISES, SLOW = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises", "Slow"))
+WORLD, RAISES = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises"))
 SPACE = {"exploration.noise": Range(0.3, 4.0), "search.steps": Range(2, 40)}
 PLAN = Plan(WORLD, "default", 40, 2, (7000, 7001, 7002, 7003, 7004), "area", SPACE)
 QUICK = ["--steps", "30", "--eval-episodes", "2", "--seeds", "2", "--fresh-seeds", "5", "--quiet"]
@@ -159,14 +159,14 @@ class TestTrials:
         assert (trials.score_of(curve, "area"), trials.score_of(curve, "final")) == (2.0, 5.0)
 
     def test_trials_that_are_worse_on_three_seeds_of_three_end_there(self, study):
-        jobs = work(Crew(study, PLAN, 14), noise)
+        jobs = work(Crew(study, PLAN, 8), noise)
         count = Counter(job.method for job in jobs)
         pruned = [t for t in study.trials if t.state == TrialState.PRUNED]
         assert pruned
         assert {count[f"trial {t.number}"] for t in pruned} == {3}
         best = max(t.params["exploration.noise"] for t in study.trials)
         assert study.best_trial.params["exploration.noise"] == best > preset("default").exploration.noise
-        assert len(study.trials) == 14
+        assert len(study.trials) == 8
 
     def test_a_trial_that_is_better_on_one_seed_of_three_goes_on(self, study):
         work(Crew(study, PLAN, 1), lambda settings, seed: 1.0)
@@ -209,8 +209,9 @@ class TestTrials:
 
     def test_the_same_seed_repeats_a_search_and_another_does_not(self, tmp_path):
         def drawn(name, seed):
-            with studies.opened(address(tmp_path), name, PLAN, seed) as study:
-                work(Crew(study, PLAN, 12), noise)
+            plan = PLAN._replace(seeds=(7000,))
+            with studies.opened(address(tmp_path), name, plan, seed) as study:
+                work(Crew(study, plan, 12), noise)
                 return [trial.params for trial in study.trials]
 
         assert drawn("a", 3) == drawn("b", 3) != drawn("c", 4)
@@ -374,20 +375,19 @@ class TestCommand:
             assert len({tuple(t.params.values()) for t in ended}) == 4
         assert (tmp_path / "a" / "preset.json").exists()
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_an_interrupted_search_gives_its_trial_back_and_goes_on(self, number, tmp_path):
-        options = [SLOW, "--trials", "2", *QUICK, "--out", tmp_path]
+    def test_an_interrupted_search_gives_its_trial_back(self, tmp_path):
+        options = [WORLD, "--trials", "2", *QUICK, "--out", tmp_path]
         with start(*options) as first:
             wait_until(lambda: ("RUNNING", 0) in stored(tmp_path))
             time.sleep(0.5)
-            os.kill(first.pid, number)
+            os.kill(first.pid, signal.SIGTERM)
             _, errors = first.communicate(timeout=60)
-        assert first.returncode == (130 if number == signal.SIGINT else 143), errors
+        assert first.returncode == 143, errors
         assert "of 2 trials are finished; the same command goes on" in errors
         assert stored(tmp_path) == [("FAIL", 0), ("WAITING", 1)]
 
     def test_a_killed_search_goes_on(self, tmp_path, monkeypatch, capsys):
-        options = ["tune", SLOW, "--trials", "2", *QUICK, "--out", str(tmp_path)]
+        options = ["tune", WORLD, "--trials", "1", *QUICK, "--out", str(tmp_path)]
         with start(*options[1:]) as first:
             wait_until(lambda: ("RUNNING", 0) in stored(tmp_path))
             os.kill(first.pid, signal.SIGKILL)
@@ -397,9 +397,8 @@ class TestCommand:
         monkeypatch.setattr(tuning, "PATIENCE", 0.1)
         assert main(options) == 0
         states = Counter(state for state, _ in stored(tmp_path))
-        assert states["COMPLETE"] == 2
-        assert states["FAIL"] == 1
-        assert "2 trials complete" in capsys.readouterr().out
+        assert states == {"COMPLETE": 1, "FAIL": 1}
+        assert "1 trials complete" in capsys.readouterr().out
 
     def test_an_environment_that_fails_is_named(self, tmp_path, capsys):
         assert main(["tune", RAISES, *QUICK, "--out", str(tmp_path)]) == 2

@@ -130,7 +130,8 @@ def print_trials(study: optuna.Study, plan: Plan, console: Console) -> None:
     shown = sorted(complete, key=lambda t: -(t.value or 0.0))[:SHOWN]
     own = start_of(plan.preset, plan.space)
     values = [tried(trial, plan.space) for trial in shown]
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    console.print(title, highlight=False, soft_wrap=True)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     for trial, value in zip(shown, values, strict=True):
         table.add_column(f"trial {trial.number}{' = preset' if value == own else ''}", justify="right")
