@@ -211,7 +211,7 @@ class TestTrials:
         def drawn(name, seed):
             plan = PLAN._replace(seeds=(7000,))
             with studies.opened(address(tmp_path), name, plan, seed) as study:
-                work(Crew(study, plan, 12), noise)
+                work(Crew(study, plan, 11), noise)
                 return [trial.params for trial in study.trials]
 
         assert drawn("a", 3) == drawn("b", 3) != drawn("c", 4)

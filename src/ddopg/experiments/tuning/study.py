@@ -7,6 +7,7 @@ is exact: whoever asks for one too many gives it back before anything is run.
 
 from __future__ import annotations
 
+import copy
 import threading
 import warnings
 from collections import Counter
@@ -175,7 +176,7 @@ def give_back(study: optuna.Study, trial: Trial) -> None:
 
 def frozen(study: optuna.Study, number: int) -> FrozenTrial:
     """The trial as the storage has it."""
-    return next(t for t in study.get_trials(deepcopy=True) if t.number == number)
+    return copy.deepcopy(next(t for t in study.get_trials(deepcopy=False) if t.number == number))
 
 
 def sign_of_life(study: optuna.Study, trial: Trial | FrozenTrial) -> None:

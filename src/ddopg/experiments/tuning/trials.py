@@ -36,7 +36,7 @@ from ddopg.experiments.workers import Done, Event, Failed, Progressed, run_from
 from ddopg.interrupts import shielded
 from ddopg.plain import to_dict
 
-Show = Callable[[str], None]
+Show = Callable[[Event], None]
 
 
 def score_of(curve: Curve, kind: str) -> float:
@@ -143,7 +143,7 @@ def run(study: optuna.Study, plan: Plan, wanted: int, workers: int, quiet: bool)
         try:
             for event in events:
                 crew.take(event)
-                show(_summary(study))
+                show(event)
         except BaseException:
             with shielded():
                 crew.give_up()
@@ -154,7 +154,7 @@ def run(study: optuna.Study, plan: Plan, wanted: int, workers: int, quiet: bool)
 def progress(crew: Crew, quiet: bool) -> Iterator[Show]:
     """A line with trials finished, the best so far, time spent and time left; silent where asked."""
     if quiet:
-        yield lambda what: None
+        yield lambda event: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -171,10 +171,11 @@ def progress(crew: Crew, quiet: bool) -> Iterator[Show]:
             "tune", total=crew.wanted, ended=finished(crew.study), trials=crew.wanted, what=""
         )
 
-        def show(what: str) -> None:
-            ended, seeds = finished(crew.study), len(crew.plan.seeds)
-            begun = sum((len(one.scores) + one.share) / seeds for one in crew.open.values())
-            bar.update(task, completed=min(ended + begun, crew.wanted), ended=ended, what=what)
+        def show(event: Event) -> None:
+            if not isinstance(event, Progressed):  # the storage is asked only when something has changed
+                bar.update(task, ended=finished(crew.study), what=_summary(crew.study))
+            begun = sum((len(one.scores) + one.share) / len(crew.plan.seeds) for one in crew.open.values())
+            bar.update(task, completed=min(bar.tasks[0].fields["ended"] + begun, crew.wanted))
 
         yield show
 
