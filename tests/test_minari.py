@@ -286,6 +286,20 @@ class TestImport:
             list(episodes("cartpole"))
 
 
+def test_a_data_set_may_not_say_which_module_to_import(run, home, tmp_path, monkeypatch):
+    export(run, NAME)
+    (tmp_path / "hostile.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = home / NAME / "data" / "metadata.json"
+    about = json.loads(path.read_text())
+    del about["observation_space"]
+    about["env_spec"] = about["env_spec"].replace("ddopg.envs.factories", "hostile")
+    path.write_text(json.dumps(about))
+    with pytest.raises(ArtefactError, match="may not say which environment to make"):
+        trajectories(NAME)
+    assert "hostile" not in sys.modules
+
+
 class TestCommand:
     def test_export_says_what_it_wrote_and_refuses_to_write_it_twice(self, run, home, capsys):
         assert main(["export", str(run), "--minari", NAME, "--author", "me"]) == 0

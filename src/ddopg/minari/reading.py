@@ -112,4 +112,11 @@ def _loaded(dataset: Any) -> Any:
         raise ArtefactError(
             f"{unknown('Minari data set on this machine', dataset, local)}; get public ones with minari download"
         )
+    # Without its spaces, Minari would make the environment that the file names, from whatever module it names.
+    require(
+        {"observation_space", "action_space"} <= local[dataset].keys(),
+        f"the data set {dataset} does not say its spaces, and a file may not say which environment to make; if you "
+        "trust it, load it yourself with minari.load_dataset and pass what you get",
+        ArtefactError,
+    )
     return library().load_dataset(dataset)
