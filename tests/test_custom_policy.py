@@ -87,9 +87,7 @@ class TestTheLearner:
         observation = np.array([0.3], np.float32)
         again = ddopg.load(path, policy=OWN)
         np.testing.assert_array_equal(again.predict(observation)[0], agent.predict(observation)[0])
-        with pytest.raises(
-            ArtefactError, match=r"of its own, with 2 parameters; got none\. Give policy="
-        ):
+        with pytest.raises(ArtefactError, match=r"of its own, with 2 parameters; got none\. Give policy="):
             ddopg.load(path)
         with pytest.raises(ArtefactError, match="got one with 9"):
             ddopg.load(path, policy=custom(lambda key: jnp.zeros(9), lambda p, o: p[:1] * o, 1, 1))
