@@ -209,7 +209,7 @@ def pendulum():
         observation, _ = env.reset(seed=seed)
         over = False
         while not over:
-            torque = np.clip(-10 * observation[1] - 2 * observation[2], -2, 2)
+            torque = np.clip(-observation[1] - 0.1 * observation[2], -2, 2)
             observation, _, terminated, truncated, _ = env.step(np.array([torque], np.float32))
             over = terminated or truncated
     return env.create_dataset("hand/pendulum-v0")
@@ -239,9 +239,23 @@ class TestImport:
             agent.tell(proposal, trajectory)
         assert agent.state.memory.size == 5
 
-    def test_trajectories_without_theta_are_refused_with_advice(self, pendulum):
-        with pytest.raises(TrajectoryError, match=r"does not say which policy acted.*episodes\("):
-            trajectories(pendulum)
+    def test_a_learner_fits_a_policy_to_those_of_others(self, pendulum):
+        found = trajectories("hand/pendulum-v0")
+        assert {(t.theta.size, t.horizon, t.length) for t in found} == {(0, 15, 15)}
+        agent = ddopg.DDOPG(gym.make("Pendulum-v1", max_episode_steps=15), seed=0)
+        added = [agent.add(trajectory) for trajectory in found]
+        assert agent.state.memory.size == 3
+        assert min(one.fit.explained for one in added) > 0.5
+
+    def test_a_horizon_that_nobody_knows_is_asked_for(self, robot, home):
+        export(robot, NAME)
+        path = home / NAME / "data" / "metadata.json"
+        about = json.loads(path.read_text())
+        del about["ddopg"]
+        path.write_text(json.dumps(about))
+        with pytest.raises(TrajectoryError, match="give the horizon of your learner"):
+            trajectories(NAME)
+        assert {t.horizon for t in trajectories(NAME, horizon=9)} == {9}
 
     def test_observations_in_dictionaries_are_flattened(self):
         class Parts(gym.ObservationWrapper):

@@ -3,8 +3,10 @@ so that `--help` answers at once."""
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -12,7 +14,7 @@ from ddopg import presets
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError, require
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train, Tune
+from ddopg.options import Add, Ask, Begin, Bench, Evaluate, Export, Figure, Play, Resume, Tell, Train, Tune
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -39,23 +41,27 @@ def main(arguments: list[str] | None = None) -> int:
         return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | Bench | Tune | Figure:
+Command = Train | Resume | Evaluate | Play | Export | Begin | Ask | Tell | Add | Bench | Tune | Figure
+
+
+def parse(arguments: list[str]) -> Command:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = _start(arguments)
-    train = Annotated[Train, tyro.conf.subcommand("train", default=start, prefix_name=False)]
-    resume = Annotated[Resume, tyro.conf.subcommand("resume", prefix_name=False)]
-    evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
-    play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
-    export = Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
-    bench = Annotated[Bench, tyro.conf.subcommand("bench", prefix_name=False)]
-    tune = Annotated[Tune, tyro.conf.subcommand("tune", prefix_name=False)]
-    figure = Annotated[Figure, tyro.conf.subcommand("figure", prefix_name=False)]
+    missing, plain = tyro.MISSING, (Resume, Evaluate, Play, Export, Ask, Tell, Add, Bench, Tune, Figure)
+    begin = Begin(missing, missing, missing, missing, missing, config=start.config)
+    commands = [_named(Train, start), _named(Begin, begin), *map(_named, plain)]
     return tyro.cli(
-        train | resume | evaluate | play | export | bench | tune | figure,
+        functools.reduce(operator.or_, commands),
         prog="ddopg",
         description=DESCRIPTION,
         args=arguments or ["--help"],
     )
+
+
+def _named(command: type, default: Any = None) -> Any:
+    """A subcommand by the name of its class."""
+    given = {} if default is None else {"default": default}
+    return Annotated[command, tyro.conf.subcommand(command.__name__.lower(), prefix_name=False, **given)]
 
 
 def _start(arguments: list[str]) -> Train:

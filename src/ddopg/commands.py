@@ -26,7 +26,23 @@ from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
 from ddopg.minari.library import KEY
 from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train, Tune
+from ddopg.robot import add, ask, begin, tell
 from ddopg.rollout import FIRST_EVALUATION_SEED
+
+__all__ = [
+    "add",
+    "ask",
+    "begin",
+    "bench",
+    "evaluate",
+    "export",
+    "figure",
+    "play",
+    "resume",
+    "tell",
+    "train",
+    "tune",
+]
 
 
 def train(command: Train) -> None:

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ddopg import rows, tables
-from ddopg.artefact import policy_for
 from ddopg.errors import ArtefactError, require
 from ddopg.rows import Description, Rollout
 
-STORE = "run.sqlite"
 ROLLOUTS = "SELECT * FROM rollout ORDER BY number"
 
 
@@ -26,13 +24,18 @@ def rollouts_of(directory: Path) -> tuple[Description, list[Rollout]]:
     """What a run is about and all its rollouts so far, checked."""
     with _reading(directory) as connection:
         about = described(connection)
-        size = policy_for(about.problem, about.config).size
+        size = _parameters(connection)  # the policy class may be one that only its maker has
         return about, [one for one, _ in rows.rollouts_of(connection.execute(ROLLOUTS), about.problem, size)]
 
 
 def described(connection: sqlite3.Connection) -> Description:
     """The description in an open store."""
     return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
+
+
+def _parameters(connection: sqlite3.Connection) -> int:
+    first = connection.execute("SELECT length(theta) FROM rollout LIMIT 1").fetchone()
+    return first[0] // 4 if first else 0
 
 
 @contextmanager
@@ -49,8 +52,8 @@ def damage(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _reading(directory: Path) -> Iterator[sqlite3.Connection]:
-    path = directory / STORE
-    require(path.exists(), f"{directory} holds no {STORE}; give the directory of a run", ArtefactError)
+    path = directory / tables.STORE
+    require(path.exists(), f"{directory} holds no {tables.STORE}; give the directory of a run", ArtefactError)
     connection = tables.open_existing(path)
     try:
         with damage(path):

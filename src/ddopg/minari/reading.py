@@ -63,28 +63,33 @@ def episodes(dataset: Any) -> Iterator[Episode]:
 
 
 def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
-    """The episodes as trajectories, for data sets that know which θ acted, such as our own: these come back bit for
-    bit. `horizon` is the run's own if not given."""
+    """The episodes as trajectories, which `agent.add` takes: our own come back bit for bit; in those of others θ is
+    empty, because nobody knows it. `horizon` is that of the run or of the environment, if not given."""
     dataset = _loaded(dataset)
-    horizon = horizon or dataset.storage.metadata.get(KEY, {}).get("problem", {}).get("horizon")
-    found = []
-    for number, episode in enumerate(episodes(dataset)):
-        if episode.theta is None or horizon is None:
-            raise TrajectoryError(
-                f"episode {number} of {dataset.id} does not say which policy acted (θ), as those of ddopg do; take "
-                "its episodes(...) instead, and let the learner fit a policy to them"
-            )
-        found.append(
-            make_trajectory(
-                episode.theta,
-                *episode[:3],
-                horizon=horizon,
-                terminated=episode.terminated,
-                truncated=episode.truncated,
-                seed=episode.seed,
-            )
+    horizon = horizon or _horizon(dataset)
+    return [
+        make_trajectory(
+            episode.theta,
+            *episode[:3],
+            horizon=horizon,
+            terminated=episode.terminated,
+            truncated=episode.truncated,
+            seed=episode.seed,
         )
-    return found
+        for episode in episodes(dataset)
+    ]
+
+
+def _horizon(dataset: Any) -> int:
+    """The longest that an episode may be, as far as the data set says it."""
+    own = dataset.storage.metadata.get(KEY, {}).get("problem", {}).get("horizon")
+    limit = own or (dataset.env_spec.max_episode_steps if dataset.env_spec is not None else None)
+    if limit is None:
+        raise TrajectoryError(
+            f"the data set {dataset.id} does not say how long an episode may be; give the horizon of your learner: "
+            "trajectories(dataset, horizon=200)"
+        )
+    return int(limit)
 
 
 def _vectors(space: gym.Space, observations: Any, count: int) -> np.ndarray:
