@@ -100,7 +100,7 @@ class TestHelp:
             ["--help"],
             *(
                 [name, "--help"]
-                for name in ("train", "resume", "evaluate", "play", "export", "bench", "figure")
+                for name in ("train", "resume", "evaluate", "play", "export", "bench", "tune", "figure")
             ),
         ],
     )
