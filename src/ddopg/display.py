@@ -37,7 +37,7 @@ def progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
 
 def parts_of(info: Info, unit: str) -> list[str]:
     """What there is to see, the most important first; the incumbent's return is a belief, not an evaluation."""
-    parts = [f"{info.rollout:,} rollouts"]
+    parts = [f"rollout {info.rollout:,}"]
     if unit != "steps":
         parts.append(f"{info.steps:,} steps")
     parts.append(f"incumbent {with_error(info.incumbent, info.incumbent_error)}")
@@ -50,8 +50,8 @@ def with_error(value: float, error: float) -> str:
     """The value to the digits that its standard error leaves, such as 812.4 ± 3.1; a value alone to four digits."""
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return f"{value:.4g}"
-    digits = 1 - math.floor(math.log10(error))
-    if abs(value) >= 1e7 or not 0 <= digits <= 6:
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    if max(abs(value), error) >= 1e7 or digits > 6:
         return f"{value:.4g} ± {error:.2g}"
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
