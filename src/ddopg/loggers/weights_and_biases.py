@@ -10,6 +10,7 @@ from typing import Any
 from ddopg.loggers.base import Mark, Values, require_installed, scalars
 
 MARK = "wandb.json"
+PATIENCE = 120.0  # seconds at the end of a run for what is not uploaded yet; `wandb sync` uploads it later
 
 
 class WandbLogger:
@@ -35,14 +36,16 @@ class WandbLogger:
         if self.directory is not None:
             self.directory.mkdir(parents=True, exist_ok=True)
         known = self._mark.read()
+        # The terminal is ours, and a lost network must not hold up the end for ever.
+        settings = wandb.Settings(console="off", finish_timeout=PATIENCE)
+        options = {"settings": settings, **self.options}
         self._run = wandb.init(
             project=self.project,
             dir=None if self.directory is None else str(self.directory),
             id=known.get("id"),
             resume="allow",
             config=dict(about),
-            settings=wandb.Settings(console="off"),  # the terminal is ours
-            **self.options,
+            **options,
         )
         self._mark.keep(id=self._run.id)
         if self._run.offline:
