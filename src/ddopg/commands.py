@@ -36,9 +36,7 @@ def train(command: Train) -> None:
     """Learn, evaluate on the way, save; whatever happens, `resume` goes on from the last rollout."""
     check_budget(training.step_budget(command), command.episodes)
     directory = command.out or _new_directory(command)
-    loggers_for(
-        command.log, directory, command.project
-    )  # what is not installed is said before anything begins
+    loggers_for(command.log, directory, command.project)  # says what is not installed, first of all
     training.check(command)
     agent = DDOPG(
         command.env,

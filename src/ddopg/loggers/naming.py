@@ -22,13 +22,13 @@ EVALUATED = {
 def values_of(
     rows: Sequence[Mapping[str, Any]], failures: Sequence[Failure], evaluation: Evaluation | None = None
 ) -> Values:
-    """The values at the last of these rows of the log; up to `WINDOW` of them count for the means."""
-    newest, recent = rows[-1], rows[-WINDOW:]
+    """The values at the last of these rows of the log; all of them, `WINDOW` at most, count for the means."""
+    newest = rows[-1]
     values = {f"{OWN}{name}": value for name, value in newest.items() if name != "steps"}
     # A proposal fails before its rollout is told, and `learn` tells them in their order.
     values[f"{OWN}failures"] = sum(failure.proposal < newest["rollout"] for failure in failures)
-    values["rollout/ep_rew_mean"] = sum(row["return"] for row in recent) / len(recent)
-    values["rollout/ep_len_mean"] = sum(row["length"] for row in recent) / len(recent)
+    values["rollout/ep_rew_mean"] = sum(row["return"] for row in rows) / len(rows)
+    values["rollout/ep_len_mean"] = sum(row["length"] for row in rows) / len(rows)
     values["time/episodes"] = newest["rollout"]
     values["time/total_timesteps"] = newest["steps"]
     if evaluation is not None and evaluation.rollout == newest["rollout"]:
