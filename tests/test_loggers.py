@@ -18,12 +18,12 @@ import ddopg
 from ddopg.callbacks import EvalCallback, StopTrainingOnRewardThreshold
 from ddopg.cli import main, parse
 from ddopg.errors import ConfigError, MissingPackageError
-from ddopg.exports import read_table
+from ddopg.exports import read_table, write_tables
 from ddopg.loggers import CsvLogger, Logging, TensorBoardLogger, WandbLogger, loggers_for, scalars
 from ddopg.loggers.base import Mark, flat
 from ddopg.rows import columns_of_log
 from tests.probes import Follow, Target
-from tests.recorded import contents, everything, rows
+from tests.recorded import contents, everything
 from tests.test_agent import agent
 
 QUICK = [
@@ -55,7 +55,7 @@ class Listed:
     def begin(self, about):
         self._call("begin")
         self.about = about
-        return max((step for step, _ in self.rows), default=0)
+        return max((values["ddopg/rollout"] for _, values in self.rows), default=0)
 
     def write(self, values, step):
         self._call("write")
@@ -258,9 +258,7 @@ class TestTables:
         shutil.copytree(whole, out)
         progress, evaluation = tables(whole).values()
         (out / "progress.csv").write_bytes(progress[: int(share * len(progress))])
-        (out / "evaluation.csv").write_bytes(
-            evaluation + b"61,1"
-        )  # evaluations are written before their rollout
+        (out / "evaluation.csv").write_bytes(evaluation + b"61,1")  # it is written before the rollout's row
         learner = ddopg.DDOPG.resume(out)
         learner.learn(total_episodes=1, callback=Logging(CsvLogger(out)))
         learner.close()
@@ -277,24 +275,36 @@ class TestTables:
         learner.close()
         assert (out / "progress.csv").read_bytes().startswith(tables(whole)["progress.csv"])
 
-    def test_what_an_older_version_did_not_log_is_not_a_number(self, whole, tmp_path):
-        golden = Path(__file__).parent / "golden" / "0.1.0"
-        shutil.copy(golden / "run.sqlite", tmp_path)
-        assert "length_scale" not in rows(tmp_path, "SELECT info FROM rollout LIMIT 1")[0][0]
-        learner = ddopg.DDOPG.resume(tmp_path, env=Follow())
-        learner.learn(total_episodes=1, callback=Logging(CsvLogger(tmp_path), TensorBoardLogger(tmp_path)))
-        scales = read_table(tmp_path / "progress.csv")["length_scale"]
-        assert np.isnan(scales[:-1]).all()
-        assert scales[-1] > 0
-        assert len(curves(tmp_path)["ddopg/length_scale"]) == 1
-        assert len(curves(tmp_path)["ddopg/ess"]) == len(scales) - 4
+    def test_what_an_older_version_did_not_log_is_not_a_number(self, tmp_path):
+        older = {name: 1 for name in columns_of_log() if name != "length_scale"}
+        write_tables(tmp_path, [older], [])
+        table = read_table(tmp_path / "progress.csv")
+        assert np.isnan(table["length_scale"]).all()
+        assert table["ess"] == [1]
+
+    def test_trajectories_from_elsewhere_cost_no_steps_and_are_rows_all_the_same(self, tmp_path):
+        learner, log = agent(run_directory=tmp_path / "run"), Listed()
+        observations, actions = np.linspace(-1, 1, 3)[:, None], -np.linspace(-1, 1, 3)[:, None]
+        given = ddopg.make_trajectory(np.zeros(2), observations, actions, np.zeros(3), horizon=3)
+        learner.add(given)
+        learner.add(given)
+        learner.learn(
+            total_episodes=6, callback=Logging(log, CsvLogger(tmp_path), TensorBoardLogger(tmp_path))
+        )
+        learner.close()
+        assert [step for step, _ in log.rows] == [0, 0, 3, 6, 9, 12, 15, 18]
+        assert read_table(tmp_path / "progress.csv")["rollout"] == list(range(1, 9))
+        assert [step for step, _ in curves(tmp_path)["ddopg/return"]] == [step for step, _ in log.rows]
+        live = (tmp_path / "progress.csv").read_bytes()
+        assert CsvLogger(tmp_path).begin({}) == TensorBoardLogger(tmp_path).begin({}) == 8
+        assert (tmp_path / "progress.csv").read_bytes() == live
 
     def test_commas_in_a_remark_stay_in_their_column(self, tmp_path):
         logger = CsvLogger(tmp_path)
         logger.begin({})
         logger.write({"ddopg/rollout": 1, "ddopg/remark": 'all, "equal"'}, 3)
         logger.write({"ddopg/rollout": 2}, 6)
-        assert CsvLogger(tmp_path).begin({}) == 6
+        assert CsvLogger(tmp_path).begin({}) == 2
         with (tmp_path / "progress.csv").open(newline="") as file:
             assert [row["remark"] for row in csv.DictReader(file)] == ['all, "equal"', "nan"]
 

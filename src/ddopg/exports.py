@@ -45,17 +45,18 @@ def append_row(path: Path, columns: Sequence[str], row: Row) -> None:
 
 
 def continue_table(path: Path, columns: Sequence[str], up_to: float = math.inf) -> int:
-    """Make the table ready for more rows: whole rows up to that step stay, others go. The step of the last one."""
+    """Make the table ready for more rows: whole rows up to that rollout stay, others go. The rollout of the last."""
     text = path.read_bytes().decode(errors="replace") if path.exists() else ""
     header, *lines = text.split(END)[:-1] or [""]  # what follows the last end of a row is torn
     kept: list[str] = []
     reached = 0
     for line in lines if header + END == _header(columns) else []:
-        step = _number(dict(zip(columns, next(csv.reader([line]), []), strict=False)).get("steps", ""))
-        if not reached < step <= up_to:
+        row = dict(zip(columns, next(csv.reader([line]), []), strict=False))
+        rollout = _number(row.get("rollout", ""))
+        if not reached < rollout <= up_to:
             break
         kept.append(line + END)
-        reached = int(step)
+        reached = int(rollout)
     write_atomically(path, (_header(columns) + "".join(kept)).encode())
     return reached
 

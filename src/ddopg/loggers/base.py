@@ -15,12 +15,14 @@ from ddopg.errors import MissingPackageError
 Values = Mapping[str, Any]
 """Name → number, or text such as `ddopg/outcome`."""
 
+ROLLOUT = "ddopg/rollout"  # the number of the rollout is among the values of every row
+
 
 class Logger(Protocol):
     """A view of a run for people and other programs. The run does not depend on it and never reads it."""
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Open the log of the run that `about` describes; the environment step up to which it is already written."""
+        """Open the log of the run that `about` describes; the number of the last rollout that is already in it."""
 
     def write(self, values: Values, step: int) -> None:
         """What is known after a rollout, at this number of environment steps; safe for readers when it returns."""

@@ -14,7 +14,7 @@ from ddopg._version import __version__
 from ddopg.algorithm import Info
 from ddopg.callbacks import BaseCallback
 from ddopg.errors import require
-from ddopg.loggers.base import Logger, Values
+from ddopg.loggers.base import ROLLOUT, Logger, Values
 from ddopg.loggers.naming import WINDOW, timing, values_of
 from ddopg.plain import to_dict
 from ddopg.rows import Evaluation, named
@@ -66,7 +66,7 @@ class Logging(BaseCallback):
         agent: Any = self.model
         latest = self.evaluation.latest if self.evaluation is not None else None
         speed = timing(self.num_timesteps - self._first, time.monotonic() - self._began)
-        values = {**values_of(tuple(self._rows), agent.failures, latest), **speed}
+        values = {**values_of(tuple(self._rows), len(agent.failures), latest), **speed}
         for logger in tuple(self._open):
             self._attempt(logger, partial(logger.write, values, self.num_timesteps))
         return going_on
@@ -108,11 +108,13 @@ def history_of(agent: Any) -> list[tuple[int, Values]]:
     if agent.store is None:
         return []
     rows = agent.store.log()
+    # `learn` tells proposals in their order: number k, which may fail before, at rollout k + 1 or later.
+    failed = [sum(failure.proposal < row["rollout"] for failure in agent.failures) for row in rows]
     evaluations = {evaluation.rollout: evaluation for evaluation in agent.store.evaluations()}
     return [
         (
             row["steps"],
-            values_of(rows[max(0, i - WINDOW) : i], agent.failures, evaluations.get(row["rollout"])),
+            values_of(rows[max(0, i - WINDOW) : i], failed[i - 1], evaluations.get(row["rollout"])),
         )
         for i, row in enumerate(rows, start=1)
     ]
@@ -128,5 +130,5 @@ def _rows_of(agent: Any) -> list[Mapping[str, Any]]:
 def _catch_up(logger: Logger, about: Mapping[str, Any], past: list[tuple[int, Values]]) -> None:
     reached = logger.begin(about)
     for step, values in past:
-        if step > reached:
+        if values[ROLLOUT] > reached:
             logger.write(values, step)

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ddopg.loggers.base import Values, flat, require_installed, scalars
+from ddopg.loggers.base import ROLLOUT, Values, flat, require_installed, scalars
 
 FILES = "events.out.tfevents.*"
-ALWAYS = "ddopg/rollout"  # is in every event of ours
 METRICS = ("eval/mean_reward", "rollout/ep_rew_mean", "ddopg/incumbent")  # of the table of hyperparameters
 
 
@@ -28,11 +27,13 @@ class TensorBoardLogger:
         self._writer: Any = None
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """The last step of all event files; a new one is begun when there is something to write."""
+        """The last rollout in all event files; a new one is begun when there is something to write."""
         files = sorted(self.directory.glob(FILES))
         self._about, self._number, self._writer = about, len(files), None
-        steps = (event.step for file in files for event in events_in(file) if _is_ours(event))
-        return max(steps, default=0)
+        return max(
+            (rollout for file in files for event in events_in(file) for rollout in _rollouts(event)),
+            default=0,
+        )
 
     def write(self, values: Values, step: int) -> None:
         """All values of the step in one event: there are no halves of it."""
@@ -83,5 +84,5 @@ def events_in(path: Path) -> Iterator[Any]:
             yield Event.FromString(data[:length])
 
 
-def _is_ours(event: Any) -> bool:
-    return any(value.tag == ALWAYS for value in event.summary.value)
+def _rollouts(event: Any) -> list[int]:
+    return [int(value.simple_value) for value in event.summary.value if value.tag == ROLLOUT]

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ddopg.loggers.base import Mark, Values, flat, require_installed, scalars
+from ddopg.loggers.base import ROLLOUT, Mark, Values, flat, require_installed, scalars
 
 MARK = "mlflow.json"
-ALWAYS = "ddopg/rollout"  # is in every row
 
 
 class MlflowLogger:
@@ -34,7 +33,7 @@ class MlflowLogger:
         self._run = ""
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """The last step that the run has there."""
+        """The last rollout that the run has there."""
         from mlflow.tracking import MlflowClient
 
         self._client = MlflowClient(self.tracking_uri)
@@ -45,8 +44,8 @@ class MlflowLogger:
         else:
             self._run = self._create(about)
             self._mark.keep(run=self._run)
-        history = self._client.get_metric_history(self._run, ALWAYS)
-        return max((point.step for point in history), default=0)
+        history = self._client.get_metric_history(self._run, ROLLOUT)
+        return max((int(point.value) for point in history), default=0)
 
     def write(self, values: Values, step: int) -> None:
         """All values of the step in one batch."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ddopg.loggers.base import Values
-from ddopg.rows import Evaluation, Failure
+from ddopg.rows import Evaluation
 
 WINDOW = 100  # rollouts behind the means, as in stable-baselines3
 OWN = "ddopg/"  # and the name of a column of `progress.csv`
@@ -20,13 +20,12 @@ EVALUATED = {
 
 
 def values_of(
-    rows: Sequence[Mapping[str, Any]], failures: Sequence[Failure], evaluation: Evaluation | None = None
+    rows: Sequence[Mapping[str, Any]], failures: int, evaluation: Evaluation | None = None
 ) -> Values:
     """The values at the last of these rows of the log; all of them, `WINDOW` at most, count for the means."""
     newest = rows[-1]
     values = {f"{OWN}{name}": value for name, value in newest.items() if name != "steps"}
-    # A proposal fails before its rollout is told, and `learn` tells them in their order.
-    values[f"{OWN}failures"] = sum(failure.proposal < newest["rollout"] for failure in failures)
+    values[f"{OWN}failures"] = failures
     values["rollout/ep_rew_mean"] = sum(row["return"] for row in rows) / len(rows)
     values["rollout/ep_len_mean"] = sum(row["length"] for row in rows) / len(rows)
     values["time/episodes"] = newest["rollout"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ddopg.loggers.base import Mark, Values, require_installed, scalars
+from ddopg.loggers.base import ROLLOUT, Mark, Values, require_installed, scalars
 
 MARK = "wandb.json"
 PATIENCE = 120.0  # seconds at the end of a run for what is not uploaded yet; `wandb sync` uploads it later
@@ -48,14 +48,12 @@ class WandbLogger:
             **options,
         )
         self._mark.keep(id=self._run.id)
-        if self._run.offline:
-            return int(known.get("steps", 0))
-        return self._run.starting_step - 1 if self._run.resumed else 0
+        return int(known.get("rollout", 0) if self._run.offline else self._run.summary.get(ROLLOUT) or 0)
 
     def write(self, values: Values, step: int) -> None:
         """Their step is the number of environment steps."""
         self._run.log(scalars(values), step=step)
-        self._mark.keep(steps=step)
+        self._mark.keep(rollout=values[ROLLOUT])
 
     def close(self) -> None:
         """Hand over what is left."""
