@@ -48,6 +48,7 @@ ORDER = [
     "budget",
     "display",
     "callbacks",
+    "loggers",
     "compilation",
     "agent",
     "plots",
