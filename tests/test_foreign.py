@@ -27,11 +27,11 @@ def path(actions_of, steps=80, scales=(1.0, 100.0, 0.01), horizon=100):
 
 
 class TestNearestPolicy:
-    def test_a_linear_controller_is_found_whatever_the_scales(self):
-        policy = linear(3, 2)
-        theta = np.array([0.5, -1.0, 0.01, 0.02, 30.0, -20.0, 0.3, -0.2], np.float32)
-        log = path(lambda o: policy.act(theta, o))
-        np.testing.assert_allclose(nearest(policy, log), theta, rtol=2e-3)
+    @pytest.mark.parametrize("policy", [linear(3, 2), squashed(linear(3, 2), (-5.0, -5.0), (5.0, 5.0))])
+    def test_a_linear_controller_is_found_whatever_the_scales(self, policy):
+        theta = np.array([0.5, -1.0, 5e-5, 2e-5, 5e3, -3e3, 0.3, -0.2], np.float32)
+        log = path(lambda o: policy.act(theta, o), scales=(1.0, 1e4, 1e-4))
+        np.testing.assert_allclose(nearest(policy, log), theta, rtol=0.01, atol=1e-3)
 
     def test_it_is_the_least_squares_solution_where_the_controller_is_not_linear(self):
         log = path(lambda o: np.sin(2 * o[:, :1]), scales=(1.0, 1.0))
@@ -132,6 +132,14 @@ class TestAdd:
         assert agent.state.told == 7
         own = agent.state.memory.trajectories[3:]
         assert agent.state.steps == sum(t.length for t in own)
+
+    def test_what_a_callback_adds_is_not_counted_either(self):
+        def add_one(agent, info):
+            agent.add(played(agent, [0.2, 0.0], info.rollout))
+
+        agent = learner()
+        agent.learn(total_episodes=9, callback=add_one)
+        assert (agent.state.told, agent.state.added) == (9, 9)
 
     def test_it_is_stored_at_once_and_the_run_goes_on_from_it(self, tmp_path):
         agent = learner(run_directory=tmp_path / "run")

@@ -189,6 +189,13 @@ class TestExport:
             export(run, NAME, overwrite=True)
         assert minari.load_dataset(NAME).total_episodes == 3
 
+    def test_the_home_of_the_data_sets_may_be_relative(self, robot, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MINARI_DATASETS_PATH", "here")
+        export(robot, NAME)
+        assert (tmp_path / "here" / NAME).is_dir()
+        assert len(trajectories(NAME)) == 3
+
     def test_a_policy_too_large_for_the_metadata_is_left_out(self, robot, monkeypatch):
         monkeypatch.setattr(writing_module, "MOST_PARAMETERS", 5)
         export(robot, NAME)

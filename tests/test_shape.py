@@ -51,6 +51,7 @@ ORDER = [
     "budget",
     "display",
     "callbacks",
+    "loggers",
     "compilation",
     "agent",
     "plots",

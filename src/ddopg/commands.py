@@ -24,6 +24,7 @@ from ddopg.errors import ArtefactError, MissingPackageError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
+from ddopg.loggers import loggers_for
 from ddopg.minari.library import KEY
 from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train, Tune
 from ddopg.robot import add, ask, begin, tell
@@ -48,6 +49,8 @@ __all__ = [
 def train(command: Train) -> None:
     """Learn, evaluate on the way, save; whatever happens, `resume` goes on from the last rollout."""
     check_budget(training.step_budget(command), command.episodes)
+    directory = command.out or _new_directory(command)
+    loggers_for(command.log, directory, command.project)  # says what is not installed, first of all
     training.check(command)
     agent = DDOPG(
         command.env,
@@ -56,19 +59,20 @@ def train(command: Train) -> None:
         horizon=command.horizon,
         isolate=command.isolate,
     )
-    agent.record(command.out or _new_directory(command), _told(command))
+    agent.record(directory, _told(command))
     training.run(agent, command, training.step_budget(command), command.episodes)
 
 
 def resume(command: Resume) -> None:
     """Go on where a run stopped: to its own budget, or to a new one counted from its beginning."""
     told = training.told_by(command.directory)
+    told = dataclasses.replace(told, quiet=command.quiet, log=command.log or told.log)
+    loggers_for(told.log, command.directory, told.project)
     agent = DDOPG.resume(command.directory, env=command.env, isolate=told.isolate)
     steps, episodes = command.steps, command.episodes
     if steps is None and episodes is None:
         steps, episodes = training.step_budget(told), told.episodes
     check_budget(steps, episodes)
-    told = dataclasses.replace(told, quiet=command.quiet)
     training.run(agent, told, steps, episodes)
 
 

@@ -21,7 +21,7 @@ from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import TrajectoryError, require
 from ddopg.policies import Policy
 
-STARTS = 4  # random ones of a network that the fit begins with; a linear policy needs one
+STARTS = 4  # random ones of a network that the fit begins with; a linear policy begins at 0
 STEPS = 500  # of the fit at most
 FLAT = 1e-6  # the gradient below which the fit is done
 HUMBLE = (
@@ -87,7 +87,7 @@ def explain(policy: Policy, trajectory: Trajectory) -> Fit:
 def nearest(policy: Policy, trajectory: Trajectory) -> np.ndarray:
     """θ that minimises the mean squared difference between its actions and those of the trajectory, (D,)."""
     keys = jax.random.split(jax.random.key(0), STARTS)
-    starts = [policy.init(key) for key in (keys[:1] if policy.linear else keys)]
+    starts = [jnp.zeros(policy.size)] if policy.linear else [policy.init(key) for key in keys]
     arrays = (trajectory.observations, trajectory.actions, trajectory.alive)
     found = [
         _descend(policy, jnp.asarray(start), _units(policy, start, trajectory), *arrays) for start in starts

@@ -11,6 +11,7 @@ import tyro
 from ddopg.config import Config
 
 PresetName = Literal["default", "paper", "released"]
+LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 FigureName = Literal[
     "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"
 ]
@@ -48,6 +49,10 @@ class Train:
     """Run the environment in a process of its own, which may hang in compiled code or die."""
     check: bool = True
     """Look at the environment with Gymnasium's checker first."""
+    log: tuple[LoggerName, ...] = ()
+    """Where to log; the tables (csv) are always written. tensorboard, where it is installed, if not given."""
+    project: str = "ddopg"
+    """Project of Weights & Biases, or experiment of MLflow, that the run appears in."""
     quiet: bool = False
     """No progress display."""
     config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
@@ -66,6 +71,8 @@ class Resume:
     """The same in rollouts."""
     env: str | None = None
     """The environment, where it lives in a module of yours: a file may not say which module to import."""
+    log: tuple[LoggerName, ...] = ()
+    """Where to log from now on; as at the beginning of the run if not given."""
     quiet: bool = False
     """No progress display."""
 

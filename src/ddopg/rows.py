@@ -164,6 +164,16 @@ def trajectory_of(row: Sequence[Any], problem: Problem, size: int) -> Trajectory
         raise ArtefactError(f"rollout {number}: {error}") from error
 
 
+def columns_of_log() -> tuple[str, ...]:
+    """The names in a row of the log."""
+    return tuple(name.rstrip("_") for name in Info._fields)
+
+
+def named(info: Info) -> dict[str, Any]:
+    """A row of the log: names and values."""
+    return dict(zip(columns_of_log(), info, strict=True))
+
+
 def info_of(text: str) -> dict[str, Any]:
     """A row of the log: names and values as `Info` had them."""
     values = json.loads(text)
@@ -279,8 +289,7 @@ def check_state(
 
 
 def _info_text(info: Info) -> str:
-    values = {name.rstrip("_"): value for name, value in info._asdict().items()}
-    return json.dumps({name: _finite_or_text(value) for name, value in values.items()})
+    return json.dumps({name: _finite_or_text(value) for name, value in named(info).items()})
 
 
 def _finite_or_text(value: Any) -> Any:

@@ -41,7 +41,6 @@ class _Logged(NamedTuple):
 
     seal: bytes
     bytes_of_changes: int
-    last: int = 0  # rollout of the last change
 
 
 class RunStore:
@@ -178,10 +177,6 @@ class RunStore:
     def _write_large(self, name: str, new: np.ndarray, number: int) -> _Logged:
         old, known = self._leaves.get(name), self._logged.get(name)
         change = rows.changed_blocks(old, new) if known and isinstance(old, np.ndarray) else None
-        if (
-            change and known and change[0] and known.last == number
-        ):  # one change per rollout, none before the first
-            change = None
         if change is None or known is None or known.bytes_of_changes + sum(map(len, change)) > new.nbytes:
             self._put(name, new)
             return _Logged(rows.seal_of(rows.to_bytes(new)), 0)
@@ -189,7 +184,7 @@ class RunStore:
             return known
         self._insert("change", (name, number, *change))
         grown = known.bytes_of_changes + sum(map(len, change))
-        return _Logged(rows.seal_of(known.seal, *change), grown, number)
+        return _Logged(rows.seal_of(known.seal, *change), grown)
 
     def _put(self, name: str, leaf: Leaf) -> None:
         self._connection.execute("DELETE FROM change WHERE name = ?", (name,))
@@ -249,13 +244,13 @@ class RunStore:
         if not isinstance(leaf, np.ndarray) or leaf.nbytes <= LARGE:
             return leaf, None
         known, leaf = _Logged(rows.seal_of(rows.to_bytes(leaf)), 0), leaf.copy()
-        query = "SELECT rollout, positions, blocks FROM change WHERE name = ? ORDER BY rollout"
-        for rollout, positions, blocks in self._connection.execute(query, (name,)):
+        query = "SELECT positions, blocks FROM change WHERE name = ? ORDER BY rollout"
+        for positions, blocks in self._connection.execute(query, (name,)):
             at = rows.from_bytes(positions, "int32", (len(positions) // 4,))
             flat = leaf.reshape(-1, leaf.shape[-1])
             flat[at] = rows.from_bytes(blocks, leaf.dtype.name, (len(at), leaf.shape[-1]))
             grown = known.bytes_of_changes + len(positions) + len(blocks)
-            known = _Logged(rows.seal_of(known.seal, positions, blocks), grown, rollout)
+            known = _Logged(rows.seal_of(known.seal, positions, blocks), grown)
         return leaf, known
 
 

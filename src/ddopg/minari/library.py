@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ from ddopg.errors import MissingPackageError, require
 
 KEY = "ddopg"  # of what we say about a data set in its metadata
 ANSWER = "policy_output"  # info: what the policy answered, before it was clipped to the action range
+HOME = "MINARI_DATASETS_PATH"  # where Minari keeps its data sets
 NAME = re.compile(r"([-\w]+/)*[-\w]+-v\d+")
 
 
@@ -27,4 +29,6 @@ def library() -> Any:
         import minari
     except ImportError as error:
         raise MissingPackageError("data sets need the package minari[hdf5]", "minari") from error
+    if HOME in os.environ:  # Minari 0.5 loses its way in a relative one
+        os.environ[HOME] = os.path.abspath(os.environ[HOME])
     return minari
