@@ -41,6 +41,7 @@ ORDER = [
     "rows",
     "tables",
     "runs",
+    "readings",
     "exports",
     "budget",
     "display",

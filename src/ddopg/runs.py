@@ -45,11 +45,13 @@ class _Logged(NamedTuple):
 
 
 class RunStore:
-    """The one writer of a run. `create` begins a run, `resume` goes on with one."""
+    """The one writer of a run; `create` begins one, `resume` goes on with one. Without a writer, an onlooker."""
 
     description: Description
 
-    def __init__(self, directory: Path, writer: tables.SoleWriter, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, directory: Path, writer: tables.SoleWriter | None, connection: sqlite3.Connection
+    ) -> None:
         self.directory, self.path = directory, directory / STORE
         self._connection, self._writer = connection, writer
         self._leaves: dict[str, Leaf] = {}
@@ -85,9 +87,8 @@ class RunStore:
             path = directory / STORE
             store = cls(directory, writer, tables.open_existing(path))
             try:
-                with _damage(path):
-                    store.description = rows.understood(dict(store._rows("SELECT name, value FROM run")))
-                    state = store._read(store.description)
+                with damage(path):
+                    state = store.read_state()
             except BaseException:
                 store.close()
                 raise
@@ -187,8 +188,10 @@ class RunStore:
             (name, kind, shape, value),
         )
 
-    def _read(self, description: Description) -> State:
-        """Everything, checked."""
+    def read_state(self) -> State:
+        """Everything, checked; the description too."""
+        description = rows.understood(dict(self._rows("SELECT name, value FROM run")))
+        self.description = description
         policy = policy_for(description.problem, description.config)
         require(policy.size <= rows.MOST_NUMBERS, f"a policy of {policy.size} parameters", ArtefactError)
         trajectories, returns, chain = self._read_rollouts(description.problem, policy.size)
@@ -251,20 +254,8 @@ class RunStore:
         return leaf, known
 
 
-def description_of(directory: Path) -> Description:
-    """What a run is about, without going on with it."""
-    path = directory / STORE
-    require(path.exists(), f"{directory} holds no {STORE}; give the directory of a run", ArtefactError)
-    connection = tables.open_existing(path)
-    try:
-        with _damage(path):
-            return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
-    finally:
-        connection.close()
-
-
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def damage(path: Path) -> Iterator[None]:
     """Whatever a row that is not as we wrote it leads to, in our words."""
     try:
         with tables.complaints(path, tables.READING):
@@ -305,9 +296,10 @@ def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logg
     return rows.seal_of(chain, *(part for parts_of_one in sorted(parts) for part in parts_of_one))
 
 
-def _close(connection: sqlite3.Connection, writer: tables.SoleWriter) -> None:
+def _close(connection: sqlite3.Connection, writer: tables.SoleWriter | None) -> None:
     connection.close()
-    writer.release()
+    if writer is not None:
+        writer.release()
 
 
 def _sync(directory: Path) -> None:

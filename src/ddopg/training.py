@@ -23,9 +23,9 @@ from ddopg.errors import ArtefactError, ConfigError, DDOPGError, RolloutError, S
 from ddopg.interrupts import TimeUp, deadline, shielded, termination_raises
 from ddopg.options import Train
 from ddopg.plain import from_dict
+from ddopg.readings import description_of
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.rows import Evaluation
-from ddopg.runs import description_of
 
 DEFAULT_STEPS = 10_000
 

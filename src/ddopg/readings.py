@@ -1,0 +1,63 @@
+"""A run as an onlooker sees it: everything in the store at one instant, while the run goes on or long after."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ddopg import rows, tables
+from ddopg.algorithm import State
+from ddopg.errors import ArtefactError, require
+from ddopg.rows import Description, Evaluation, Failure
+from ddopg.runs import STORE, RunStore, damage
+
+
+class Reading(NamedTuple):
+    """All of a run, checked."""
+
+    directory: Path
+    about: Description
+    state: State
+    log: list[dict[str, Any]]  # what each `tell` reported
+    purposes: list[str]  # of each rollout
+    evaluations: list[Evaluation]
+    failures: list[Failure]
+
+
+def read_run(directory: Path) -> Reading:
+    """Without going on with it: no lock is taken, nothing is written, a writer is not disturbed."""
+    with _looking(directory) as connection:
+        store = RunStore(directory, None, connection)
+        state = store.read_state()
+        purposes = connection.execute("SELECT purpose FROM rollout ORDER BY number").fetchall()
+        return Reading(
+            directory,
+            store.description,
+            state,
+            store.log(),
+            [purpose for (purpose,) in purposes],
+            store.evaluations(),
+            store.failures(),
+        )
+
+
+def description_of(directory: Path) -> Description:
+    """What a run is about, and nothing more."""
+    with _looking(directory) as connection:
+        return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
+
+
+@contextmanager
+def _looking(directory: Path) -> Iterator[sqlite3.Connection]:
+    require(
+        directory.is_dir() or not directory.exists(),
+        f"{directory} is a file; give the directory of a run, which holds its {STORE}",
+        ArtefactError,
+    )
+    path = directory / STORE
+    require(path.exists(), f"{directory} holds no {STORE}; give the directory of a run", ArtefactError)
+    with closing(tables.open_to_look(path)) as connection, damage(path):
+        yield connection
