@@ -54,6 +54,7 @@ ORDER = [
     "experiments",
     "options",
     "training",
+    "report",
     "commands",
     "cli",
     "__main__",

@@ -11,7 +11,7 @@ import tyro
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
+from ddopg.options import Bench, Evaluate, Export, Figure, Play, Report, Resume, Train
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | Bench | Figure:
+def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | Report | Bench | Figure:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = PRESETS.get(_preset_of(arguments), Config())
     train = Annotated[
@@ -48,10 +48,11 @@ def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | B
     evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
     play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
     export = Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
+    report = Annotated[Report, tyro.conf.subcommand("report", prefix_name=False)]
     bench = Annotated[Bench, tyro.conf.subcommand("bench", prefix_name=False)]
     figure = Annotated[Figure, tyro.conf.subcommand("figure", prefix_name=False)]
     return tyro.cli(
-        train | resume | evaluate | play | export | bench | figure,
+        train | resume | evaluate | play | export | report | bench | figure,
         prog="ddopg",
         description=DESCRIPTION,
         args=arguments or ["--help"],

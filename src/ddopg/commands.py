@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from ddopg import baselines, deploy, training, video
+from ddopg import report as pages
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
 from ddopg.artefact import TrainedPolicy, load
@@ -24,7 +25,7 @@ from ddopg.errors import ArtefactError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
+from ddopg.options import Bench, Evaluate, Export, Figure, Play, Report, Resume, Train
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
 
@@ -93,6 +94,14 @@ def export(command: Export) -> None:
     )
     path = deploy.to_onnx(load(policy_file(command.source)), command.target)
     Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
+
+
+def report(command: Report) -> None:
+    """One page of all the runs."""
+    require(len(command.directories) > 0, "give at least one run: ddopg report DIR... -o report.html")
+    keep_compiled_programs()
+    path = pages.write(command.directories, command.out, time.strftime("%Y-%m-%d %H:%M"))
+    Console().print(f"report: {path} ({path.stat().st_size / 1e6:.1f} MB)", highlight=False, soft_wrap=True)
 
 
 def bench(command: Bench) -> int:

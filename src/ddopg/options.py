@@ -109,6 +109,16 @@ class Export:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Make one page of some runs: learning curves, rollouts, memory, the surrogate with a slider for Σ."""
+
+    directories: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR…")]
+    """Run directories, finished or not. Those of one task and configuration are shown as its seeds."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The page: one file that works offline."""
+
+
+@dataclass(frozen=True)
 class Bench:
     """Compare methods on tasks: every (task, method, seed) is a job, and a finished one is never run again.
 
