@@ -11,8 +11,8 @@ from ddopg.artefact import write_atomically
 from ddopg.errors import ArtefactError, require
 from ddopg.readings import Reading, read_run
 from ddopg.report.groups import grouped, summary
-from ddopg.report.history import history
-from ddopg.report.page import page
+from ddopg.report.history import story_of
+from ddopg.report.page import document
 from ddopg.report.reproduce import versions
 from ddopg.report.section import cross_section
 
@@ -37,14 +37,14 @@ def write(directories: Sequence[Path], path: Path, made: str) -> Path:
             ArtefactError,
         )
     words = ["report", *map(str, directories), "-o", str(path)]
-    text = page(collected(readings, made) | {"command": f"ddopg {shlex.join(words)}"})
+    text = document(collected(readings, made) | {"command": f"ddopg {shlex.join(words)}"})
     return write_atomically(path, text.encode(), "choose a writable place with -o")
 
 
 def collected(readings: Sequence[Reading], made: str) -> dict[str, Any]:
     """Everything that the page shows, as plain values."""
     runs = [
-        history(reading) | {"section": cross_section(reading) if i < MOST_SECTIONS else _left_out()}
+        story_of(reading) | {"section": cross_section(reading) if i < MOST_SECTIONS else _left_out()}
         for i, reading in enumerate(readings)
     ]
     return {

@@ -49,7 +49,7 @@ def summary(readings: Sequence[Reading], members: Sequence[int]) -> dict[str, An
         "twice": sorted({seed for seed in seeds if seeds.count(seed) > 1}),
         "versions": sorted({reading.about.version for reading in own}),
         "solved": SOLVED.get(task),
-        "together": _together([readings[i].evaluations for i in evaluated], evaluated, SOLVED.get(task)),
+        "together": _together(readings, evaluated, SOLVED.get(task)),
     }
 
 
@@ -86,13 +86,23 @@ def on_grid(evaluations: Sequence[Evaluation], marks: np.ndarray) -> list[list[f
     return [[float(mark), evaluations[k].mean] for mark, k in zip(marks, at, strict=True)]
 
 
+def reach(lasts: Sequence[int], horizon: int) -> int:
+    """How far seeds can be put together: to the end of the shortest; of all, where a single episode lies between."""
+    return max(lasts) if max(lasts) - min(lasts) < horizon else min(lasts)
+
+
 def _together(
-    curves: Sequence[Sequence[Evaluation]], members: Sequence[int], threshold: float | None
+    readings: Sequence[Reading], members: Sequence[int], threshold: float | None
 ) -> dict[str, Any] | None:
     """IQM and interval where all seeds have been evaluated; None for fewer than three."""
+    curves = [readings[i].evaluations for i in members]
     if len(curves) < LEAST_SEEDS:
         return None
-    first, last = max(curve[0].steps for curve in curves), min(curve[-1].steps for curve in curves)
+    horizon = readings[members[0]].about.problem.horizon
+    first, last = (
+        max(curve[0].steps for curve in curves),
+        reach([curve[-1].steps for curve in curves], horizon),
+    )
     if first >= last:
         return None
     marks = np.unique(np.linspace(first, last, MARKS).astype(int))

@@ -18,7 +18,7 @@ LARGEST_VIDEO = 8 * 2**20  # bytes
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 
-def history(reading: Reading) -> dict[str, Any]:
+def story_of(reading: Reading) -> dict[str, Any]:
     """Everything of the run but its surrogate."""
     about, state = reading.about, reading.state
     preset, changes = origin(about.config)

@@ -12,7 +12,7 @@ from typing import Any
 SCRIPTS = ("estimator.js", "drawing.js", "page.js")
 
 
-def page(data: dict[str, Any]) -> str:
+def document(data: dict[str, Any]) -> str:
     """The whole document. What the data hold is text for the page, never markup or code."""
     style, script = _asset("page.css"), "".join(map(_asset, SCRIPTS))
     parts = {

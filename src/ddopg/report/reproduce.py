@@ -7,7 +7,7 @@ import platform
 import shlex
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ddopg._version import __version__
 from ddopg.config import PRESETS
@@ -26,7 +26,7 @@ def recipe(reading: Reading) -> dict[str, Any]:
     play = f"ddopg {shlex.join(['play', str(directory), '--video', str(directory / 'policy.mp4')])}"
     if reading.about.command:
         shell = "\n".join(_shell(reading))
-        return {"kind": "shell", "text": shell, "remark": progress(reading), "play": play}
+        return {"kind": "shell", "text": shell, "remark": progress_of(reading).words, "play": play}
     return {"kind": "python", "text": _python(reading), "remark": _begun_in_python(reading), "play": play}
 
 
@@ -62,38 +62,55 @@ def option(name: str, value: Any) -> list[str]:
     return [prefix + tail, *map(str, value if isinstance(value, tuple) else [value])]
 
 
-def progress(reading: Reading) -> str:
-    """How far the run has come, in words."""
+class Progress(NamedTuple):
+    """How far a run has come of what it was first told."""
+
+    spent: int
+    budget: int
+    unit: str  # "steps" or "rollouts"
+    slack: int  # units by which a budget may be exceeded: the last episode is played to its end
+
+    @property
+    def unfinished(self) -> bool:
+        """It was stopped, or it still goes on."""
+        return self.spent < self.budget
+
+    @property
+    def extended(self) -> bool:
+        """It was resumed with a larger budget."""
+        return self.spent >= self.budget + self.slack
+
+    @property
+    def words(self) -> str:
+        """What a reader must know; empty for a run that is simply at its end."""
+        if self.unfinished:
+            return (
+                f"The run is not at its end: {self.spent:,} of {self.budget:,} {self.unit} when this page was made. "
+                "It was stopped, or it still goes on."
+            )
+        if self.extended:
+            return f"The run went beyond its first budget of {self.budget:,} {self.unit}; it was given a larger one."
+        return ""
+
+
+def progress_of(reading: Reading) -> Progress:
+    """Of a run begun on the command line."""
     told, state = command_of(reading.about, reading.directory), reading.state
-    budget, unit = (step_budget(told), "steps") if told.episodes is None else (told.episodes, "rollouts")
-    assert budget is not None
-    spent = state.steps if unit == "steps" else state.memory.size
-    if spent < budget:
-        return (
-            f"The run is not at its end: {spent:,} of {budget:,} {unit} when this page was made. It was stopped, "
-            "or it still goes on."
-        )
-    if spent >= budget + (reading.about.problem.horizon if unit == "steps" else 1):
-        return (
-            f"The run went beyond its first budget of {budget:,} {unit}: ddopg resume was given a larger one."
-        )
-    return ""
+    if told.episodes is not None:
+        return Progress(state.memory.size, told.episodes, "rollouts", 1)
+    return Progress(state.steps, step_budget(told) or 0, "steps", reading.about.problem.horizon)
 
 
 def _shell(reading: Reading) -> list[str]:
-    directory = reading.directory
+    directory, progress = reading.directory, progress_of(reading)
     again = directory.with_name(f"{directory.name}-again")
-    told, state = command_of(reading.about, directory), reading.state
     lines = [f"ddopg {shlex.join(train_arguments(reading, again))}"]
-    spent, budget = (
-        (state.steps, step_budget(told)) if told.episodes is None else (state.memory.size, told.episodes)
-    )
-    if spent >= (budget or 0) + reading.about.problem.horizon:
-        lines.append(f"ddopg {shlex.join(['resume', str(again), '--episodes', str(state.memory.size)])}")
-    if spent < (budget or 0):
+    if progress.extended:
+        rollouts = str(reading.state.memory.size)
+        lines.append(f"ddopg {shlex.join(['resume', str(again), '--episodes', rollouts])}")
+    if progress.unfinished:
         lines.append(f"ddopg {shlex.join(['resume', str(directory)])}   # goes on with the run itself")
-    lines.append(f"ddopg {shlex.join(['evaluate', str(directory)])}")
-    return lines
+    return [*lines, f"ddopg {shlex.join(['evaluate', str(directory)])}"]
 
 
 def _python(reading: Reading) -> str:

@@ -166,7 +166,7 @@ function drawMemory({ run, section, sample, curves, middle }) {
   const belief = curves.run[middle], top = [...belief.weights.keys()].sort((i, j) => belief.weights[j] - belief.weights[i]);
   let sum = 0;
   const most = top.findIndex((i) => (sum += belief.weights[i]) >= 0.9) + 1;
-  at("memory-words").textContent = `Weights of the stored trajectories for the incumbent, at the run’s Σ. Of ${count(run.rollout_count, "rollout")}, ${section.selected} are in the surrogate now${cut(section)}; ${most} of them carry 90 % of the weight (ESS ${text(belief.ess)}).`;
+  at("memory-words").textContent = `Weights of the stored trajectories for the incumbent, at the run’s Σ. Of ${count(run.rollout_count, "rollout")}, ${section.selected} are in the surrogate now${drawn(section)}${cut(section)}; ${most === 1 ? "one of them carries" : `${most} of them carry`} 90 % of the weight. ESS is ${text(belief.ess)} of ${draws(section)}.`;
   const x = [0.5, run.rollout_count + 0.5], r = run.rollouts, left = 60;
   const c = chart(at("memory-returns"), { x, y: domain(r.return), height: 190, left, xLabel: "rollout", yLabel: "return", label: "Returns of all rollouts; those with weight for the incumbent stand out" });
   const share = new Map(section.rollouts.map((n, i) => [n, belief.weights[i]])), heaviest = Math.max(...belief.weights);
@@ -180,6 +180,12 @@ function drawMemory({ run, section, sample, curves, middle }) {
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const faded = (share) => 0.15 + 0.85 * Math.sqrt(share);
+
+const draws = (section) => section.counts.reduce((a, b) => a + b, 0);
+
+function drawn(section) {
+  return section.counts.some((k) => k > 1) ? ` (drawn ${draws(section)} times in all)` : "";
+}
 
 function cut(section) {
   return section.rollouts.length < section.selected ? ` (this page has the ${section.rollouts.length} of the largest weight)` : "";
@@ -254,8 +260,8 @@ function drawSection() {
 }
 
 function drawEss(ess, here) {
-  const { t, sample } = chosen, total = sample.counts.reduce((a, b) => a + b, 0);
-  const c = chart(at("ess-chart"), { x: [t[0], t[t.length - 1]], y: [0, Math.max(2, 1.1 * Math.max(...ess))], height: 150, left: 60, xLabel: "distance t from the incumbent", yLabel: `ESS, of ${total}`, label: `Effective sample size along the line; ${text(ess[here])} at the place chosen` });
+  const { t, section } = chosen;
+  const c = chart(at("ess-chart"), { x: [t[0], t[t.length - 1]], y: [0, Math.max(2, 1.1 * Math.max(...ess))], height: 150, left: 60, xLabel: "distance t from the incumbent", yLabel: `ESS, of ${draws(section)}`, label: `Effective sample size along the line; ${text(ess[here])} at the place chosen` });
   line(c, t, ess, "middle", "ess-curve");
   line(c, [t[here], t[here]], c.y, "here");
   speaking(c, t.map((x, i) => ({ x, y: ess[i], wide: true, say: `t = ${text(x)}: ESS ${text(ess[i])}` })));
@@ -268,7 +274,7 @@ function sectionWords(belief, inside, here) {
   at("said-lower").textContent = text(belief.lower);
   at("said-ess").textContent = text(belief.ess);
   at("lower-name").textContent = `lower bound, δ = ${section.delta}`;
-  at("ess-name").textContent = `ESS, of ${section.counts.reduce((a, b) => a + b, 0)}`;
+  at("ess-name").textContent = `ESS, of ${draws(section)}`;
   const said = here === chosen.middle ? "t = 0: the incumbent" : `t = ${text(t[here])}`;
   at("place-back").disabled = here === chosen.middle;
   at("place-said").textContent = said;
@@ -281,11 +287,11 @@ function sectionWords(belief, inside, here) {
 function fineprint(run) {
   const s = run.config.surrogate, section = run.section, n = section.rollouts.length;
   at("section-words").textContent = "What the stored trajectories say about policies they never saw. A small Σ lets each return speak only for nearly the same actions, a large one gives everybody the average. Move Σ, and the page computes the estimate anew.";
-  const unit = section.squashed ? "half the action range" : "the action";
+  const unit = section.squashed ? "half the range of the action" : "the action";
   const sigma = s.ess_share ? `from the data: ESS at the centre of the search is ${s.ess_share} of the trajectories, which now gives σ = ${text(section.sigma)}` : `given: σ = ${text(section.sigma)}`;
   const items = [
-    `Shown is the paper’s estimator for whole trajectories, Eqs. (14) and (15), self-normalised (Z = Σw), on ${count(n, "trajectory", "trajectories")}${section.rollouts.length < section.selected ? ` (of ${section.selected}: those of the largest weight at the incumbent)` : ""} with their returns as they were. Actions are compared at the times at which the run compares them${s.decisions ? ` (up to ${s.decisions} per episode)` : " (every step)"}.`,
-    `Σ = σ² · diag(${section.base.map(text).join(", ")})²; σ = 1 is ${unit}. The run’s own Σ is ${sigma}.`,
+    `Shown is the paper’s estimator for whole trajectories, Eqs. (14) and (15), self-normalised (Z = Σw), on ${count(n, "trajectory", "trajectories")}${drawn(section)}${section.rollouts.length < section.selected ? ` (of ${section.selected}: those of the largest weight at the incumbent)` : ""} with their returns as they were. Actions are compared at the times at which the run compares them${s.decisions ? ` (up to ${s.decisions} per episode)` : " (every step)"}.`,
+    `Σ = σ² · diag(${section.base.map(text).join(", ")})²; σ is in units of ${unit}. The run’s own Σ is ${sigma}.`,
     `Lower bound: Eq. (19), Ĵ − ‖R‖∞ √((1−δ)/(δ·ESS)), δ = ${section.delta}, ‖R‖∞ = ${text(section.bound)}. ± sd is the spread of single returns, as in Fig. 1, not the error of Ĵ.`,
     section.lines[0].own ? `The run itself estimates otherwise${own(s)}; the dotted line is its own Ĵ at its own Σ, computed when this page was made.` : "The run itself uses this very estimator.",
     `Distances along the line are measured ${run.config.search.effect_units ? "by what parameters change of the policy’s raw output" : "in plain parameters"}. A rollout drawn here may lie far beside the line: its tooltip says how far.`,
