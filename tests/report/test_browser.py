@@ -102,6 +102,14 @@ def test_it_loads_in_silence_and_can_be_read(visit, report, width, scheme):
     assert seen.requests == [report.as_uri()]
 
 
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_slider_and_curve_are_on_the_screen_together(visit, width):
+    seen = visit(width=width)
+    top = seen.page.locator("#sigma").bounding_box()["y"]
+    chart = seen.page.locator("#section-chart").bounding_box()
+    assert 0 < chart["y"] + chart["height"] - top < 700
+
+
 def test_light_and_dark_differ(visit):
     backgrounds = {
         visit(scheme=scheme).page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -209,6 +217,7 @@ def test_points_say_what_they_are_to_the_pointer_and_to_the_keyboard(visit):
     seen = visit()
     chart = seen.page.locator("#rollouts-chart svg")
     chart.scroll_into_view_if_needed()
+    assert chart.get_attribute("tabindex") == "0"
     chart.focus()
     seen.page.keyboard.press("ArrowRight")
     assert seen.page.inner_text("#tip").startswith("rollout 1: initial design\nreturn")

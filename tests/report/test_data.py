@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 
@@ -44,6 +45,17 @@ class TestReading:
         agent.close()
         assert read_run(tmp_path / "run").state.memory.size == 10
 
+    def test_the_log_that_a_killed_run_leaves_is_read_and_left_alone(self, tmp_path):
+        agent = ddopg.DDOPG("cartpole", config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        killed = shutil.copytree(tmp_path / "run", tmp_path / "killed")
+        agent.close()
+        before = files_of(killed)
+        assert len(before["run.sqlite-wal"]) > 0
+        assert read_run(killed).state.memory.size == 9
+        after = files_of(killed)
+        assert all(after[name] == before[name] for name in ("run.sqlite", "run.sqlite-wal"))
+
     def test_what_is_read_is_what_resume_would_find(self, directories):
         reading, stored = read_run(directories.seeds[0]), everything(directories.seeds[0])
         assert reading.evaluations == stored["evaluations"]
@@ -75,6 +87,14 @@ class TestGroups:
         marks = np.array([evaluations[0].steps, evaluations[1].steps - 1, evaluations[1].steps])
         values = [value for _, value in groups.on_grid(evaluations, marks)]
         assert values == [evaluations[0].mean, evaluations[0].mean, evaluations[1].mean]
+
+    def test_solved_is_a_seed_that_ever_reached_the_threshold(self, readings):
+        together = groups.summary(readings, [0, 1, 2])["together"]
+        first = [
+            next((e.steps for e in readings[i].evaluations if e.mean >= 950), math.inf) for i in range(3)
+        ]
+        assert together["solved_runs"] == sum(map(math.isfinite, first))
+        assert together["median_steps"] == (None if math.isinf(sorted(first)[1]) else sorted(first)[1])
 
     def test_seeds_are_put_together_to_the_end_of_the_shortest_or_of_the_budget(self):
         assert groups.reach([4015, 4047, 4001], horizon=100) == 4047

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from ddopg.config import PRESETS, Config
 from ddopg.envs.gym_adapter import SHORT_NAMES
 from ddopg.experiments.bench import BOOTSTRAP_SEED
 from ddopg.experiments.figures.curves import iqm_and_interval
-from ddopg.experiments.stats import SOLVED, summarise
+from ddopg.experiments.stats import SOLVED, median_with_infinity, steps_to_solved, summarise
 from ddopg.readings import Reading
 from ddopg.report.numbers import number, numbers
 from ddopg.rows import Evaluation
@@ -112,11 +113,13 @@ def _together(
     band = iqm_and_interval([{"curve": curve} for curve in table])
     found = summarise(table, threshold, np.random.default_rng(BOOTSTRAP_SEED))
     worst = min(range(len(table)), key=lambda i: table[i][-1][1])
+    first_solved = [steps_to_solved([(row.steps, row.mean) for row in curve], threshold) for curve in curves]
     return {
         "steps": numbers(band.steps),
         "iqm": numbers(band.middle),
         "low": numbers(band.low),
         "high": numbers(band.high),
+        "runs": len(curves),
         "worst_run": members[worst],
         "at": number(last),
         "mean": number(found.mean),
@@ -124,6 +127,6 @@ def _together(
         "worst": number(found.worst),
         "iqm_last": number(found.iqm),
         "interval": numbers(found.interval),
-        "solved_runs": found.solved,
-        "median_steps": number(found.steps),
+        "solved_runs": None if threshold is None else sum(map(math.isfinite, first_solved)),
+        "median_steps": number(median_with_infinity(first_solved)),
     }

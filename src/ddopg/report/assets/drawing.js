@@ -63,7 +63,7 @@ function chart(host, { x, y, xLabel, yLabel, label, height = 260, left = null })
     svg.append(shape("line", { class: "grid", x1: left, x2: width - right, y1: Y(v), y2: Y(v) }));
     svg.append(shape("text", { class: "tick", x: left - 6, y: Y(v) + 4, "text-anchor": "end" }, text(v)));
   }
-  for (const v of ticks(x[0], x[1], Math.max(3, (width - left) / 95))) {
+  for (const v of ticks(x[0], x[1], Math.max(4, (width - left) / 95))) {
     const anchor = X(v) > width - 24 ? "end" : "middle";
     svg.append(shape("line", { class: "grid", x1: X(v), x2: X(v), y1: top, y2: height - bottom }));
     svg.append(shape("text", { class: "tick", x: anchor === "end" ? width - 2 : X(v), y: height - bottom + 17, "text-anchor": anchor }, text(v)));

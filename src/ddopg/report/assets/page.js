@@ -72,13 +72,13 @@ function groupWords(group, members) {
   const words = [], t = group.together;
   if (t) {
     words.push(`At ${text(t.at)} steps: IQM ${text(t.iqm_last)} [${text(t.interval[0])}, ${text(t.interval[1])}], mean ${text(t.mean)} ± ${text(t.sd)} (sd over seeds), worst seed ${data.runs[t.worst_run].seed} with ${text(t.worst)}.`);
-    if (t.solved_runs !== null) words.push(`Solved on ${t.solved_runs} of ${members.length} seeds${finite(t.median_steps) ? `, median ${text(t.median_steps)} steps` : ""}.`);
+    if (t.solved_runs !== null) words.push(`Solved on ${t.solved_runs} of ${t.runs} seeds${finite(t.median_steps) ? `, median ${text(t.median_steps)} steps` : ""}.`);
   } else {
     for (const run of members) {
       const last = lastValue(run);
       words.push(last ? `Seed ${run.seed} at ${text(last.steps)} steps: ${text(last.mean)} ± ${text(last.std)} (sd over episodes).` : `Seed ${run.seed}: never evaluated on fresh episodes.`);
     }
-    words.push("Fewer than three evaluated seeds: no interval.");
+    words.push("No interval: fewer than three seeds with evaluations in common.");
   }
   if (group.twice.length) words.push(`Seed ${group.twice.join(", ")} is there more than once: these runs are not independent.`);
   if (group.versions.length > 1) words.push(`Begun by different versions of ddopg: ${group.versions.join(", ")}.`);
@@ -248,9 +248,9 @@ function drawSection() {
   line(c, t, mean, "middle", "mean-curve");
   line(c, [t[here], t[here]], y, "here");
   for (const mark of l.marks) {
-    const side = c.X(mark.t) > 0.6 * c.width ? ["end", -5] : ["start", 5];
+    const anchor = c.X(mark.t) > 0.8 * c.width ? "end" : "middle";
     c.plot.append(shape("line", { class: "aim", x1: c.X(mark.t), x2: c.X(mark.t), y1: c.top, y2: c.height - c.bottom }));
-    c.svg.append(shape("text", { class: "written", x: c.X(mark.t) + side[1], y: c.height - c.bottom - 8, "text-anchor": side[0] }, mark.label));
+    c.svg.append(shape("text", { class: "written", x: anchor === "end" ? c.width - 2 : c.X(mark.t), y: 16, "text-anchor": anchor }, mark.label));
   }
   const inside = sample.returns.map((value, i) => ({ x: l.at[i], y: value, say: `rollout ${section.rollouts[i]}: ${purposeName(run, purposeOf(run, section.rollouts[i]))}\nreturn ${text(value)}, weight ${percent(belief.weights[i])}\n${text(l.off[i])} away from the line` })).filter((p) => p.x >= c.x[0] && p.x <= c.x[1]);
   speaking(c, inside);
