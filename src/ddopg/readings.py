@@ -14,6 +14,8 @@ from ddopg.errors import ArtefactError, require
 from ddopg.rows import Description, Evaluation, Failure
 from ddopg.runs import STORE, RunStore, damage
 
+LOGGED = ("steps", "return", "length", "incumbent", "predicted", "lower_bound", "ess")
+
 
 class Reading(NamedTuple):
     """All of a run, checked."""
@@ -33,7 +35,7 @@ def read_run(directory: Path) -> Reading:
         store = RunStore(directory, None, connection)
         state = store.read_state()
         purposes = connection.execute("SELECT purpose FROM rollout ORDER BY number").fetchall()
-        return Reading(
+        reading = Reading(
             directory,
             store.description,
             state,
@@ -42,12 +44,25 @@ def read_run(directory: Path) -> Reading:
             store.evaluations(),
             store.failures(),
         )
+        _check(reading)
+        return reading
 
 
 def description_of(directory: Path) -> Description:
     """What a run is about, and nothing more."""
     with _looking(directory) as connection:
         return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
+
+
+def _check(reading: Reading) -> None:
+    """The learner needs neither log nor evaluations, so nobody has looked at their types yet."""
+    require(
+        all(isinstance(row.get(name), int | float) for row in reading.log for name in LOGGED)
+        and all(isinstance(value, int | float) for row in reading.evaluations for value in row)
+        and all(isinstance(text, str) for text in (*reading.purposes, *(f.reason for f in reading.failures))),
+        "the log or the evaluations do not hold what was written there",
+        ArtefactError,
+    )
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from ddopg.config import SurrogateConfig
 from ddopg.data import Estimate, Evidence
 from ddopg.policies import Policy
 from ddopg.readings import Reading
-from ddopg.report.numbers import numbers, packed
+from ddopg.report.numbers import number, numbers, packed
 from ddopg.surrogate import estimate, length_scales, log_weights
 
 POINTS = 81  # of each line, the incumbent in the middle
@@ -69,7 +69,7 @@ def cross_section(reading: Reading) -> dict[str, Any]:
         "sigma": sample.sigma,
         "base": numbers(sample.base),
         "squashed": config.policy.squash,
-        "bound": state.return_bound,
+        "bound": number(state.return_bound),
         "delta": config.surrogate.delta,
         "selected": sample.selected,
         "lines": [_drawn(line, reading, policy, sample) for line in lines(reading, sample)],
@@ -136,8 +136,8 @@ def lines(reading: Reading, sample: Sample) -> list[Line]:
 
 
 def in_units(thetas: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """θ/unit; 0 where a parameter has no unit."""
-    return np.where(unit > 0, thetas / np.where(unit > 0, unit, 1.0), 0.0)
+    """θ/unit; 0 where a parameter has no unit, or is no number."""
+    return np.nan_to_num(np.where(unit > 0, thetas / np.where(unit > 0, unit, 1.0), 0.0))
 
 
 def policies_on(line: Line, here: np.ndarray, unit: np.ndarray) -> np.ndarray:
