@@ -39,14 +39,24 @@ def test_every_python_block_of_the_pages_runs(block, tmp_path):
     run("-c", block, cwd=tmp_path)
 
 
-@pytest.mark.parametrize(("name", "budget"), [("quickstart.py", 100), ("ask_tell.py", 6)])
+EXAMPLES = {"quickstart.py": 100, "ask_tell.py": 6, "custom_policy.py": 300, "ask_tell_robot.py": 4}
+
+
+@pytest.mark.parametrize(("name", "budget"), EXAMPLES.items())
 def test_every_example_runs(name, budget, tmp_path):
     assert run(ROOT / "examples" / name, budget, cwd=tmp_path)
-    assert list(tmp_path.glob("*.safetensors"))
+    assert list(tmp_path.rglob("*.safetensors"))
 
 
 def test_every_example_is_tested():
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == {"quickstart.py", "ask_tell.py"}
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+
+
+def test_the_robot_of_the_example_needs_nothing_but_numpy():
+    """It is a process of its own that may import neither ddopg nor JAX."""
+    text = (ROOT / "examples" / "ask_tell_robot.py").read_text()
+    imports = set(re.findall(r"^(?:import|from) (\w+)", text, re.M))
+    assert imports <= {*sys.stdlib_module_names, "numpy"}
 
 
 def test_every_local_link_of_the_pages_leads_somewhere():

@@ -15,7 +15,8 @@ from ddopg.errors import DDOPGError
 from ddopg.readings import read_run
 from ddopg.report import collected
 from ddopg.report.page import document
-from ddopg.runs import STORE, RunStore
+from ddopg.runs import RunStore
+from ddopg.tables import STORE
 from tests.probes import Follow
 from tests.recorded import quick
 from tests.test_runs import learnt

@@ -26,7 +26,23 @@ from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
 from ddopg.options import Bench, Evaluate, Export, Figure, Play, Report, Resume, Train
+from ddopg.robot import add, ask, begin, tell
 from ddopg.rollout import FIRST_EVALUATION_SEED
+
+__all__ = [
+    "add",
+    "ask",
+    "begin",
+    "bench",
+    "evaluate",
+    "export",
+    "figure",
+    "play",
+    "report",
+    "resume",
+    "tell",
+    "train",
+]
 
 
 def train(command: Train) -> None:

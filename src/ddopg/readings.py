@@ -8,11 +8,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ddopg import rows, tables
-from ddopg.algorithm import State
 from ddopg.errors import ArtefactError, require
+from ddopg.policies import Policy
 from ddopg.rows import Description, Evaluation, Failure
-from ddopg.runs import STORE, RunStore, damage
+from ddopg.runs import RunStore, damage
+from ddopg.state import State
+from ddopg.tables import STORE
 
 LOGGED = ("steps", "return", "length", "incumbent", "predicted", "lower_bound", "ess")
 
@@ -33,7 +37,8 @@ def read_run(directory: Path) -> Reading:
     """Without going on with it: no lock is taken, nothing is written, a writer is not disturbed."""
     with _looking(directory) as connection:
         store = RunStore(directory, None, connection)
-        state = store.read_state()
+        store.description = _described(connection)
+        state = store.read_state(_stand_in(store.description))
         purposes = connection.execute("SELECT purpose FROM rollout ORDER BY number").fetchall()
         reading = Reading(
             directory,
@@ -51,7 +56,20 @@ def read_run(directory: Path) -> Reading:
 def description_of(directory: Path) -> Description:
     """What a run is about, and nothing more."""
     with _looking(directory) as connection:
-        return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
+        return _described(connection)
+
+
+def _described(connection: sqlite3.Connection) -> Description:
+    return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
+
+
+def _stand_in(about: Description) -> Policy | None:
+    """For a policy class of the user's own, of which only the size is known: enough to read, not to act."""
+    if not about.own_policy:
+        return None
+    origin = np.zeros(about.own_policy, np.float32)
+    unit = (1.0,) * about.problem.action_size
+    return Policy(about.own_policy, lambda key: origin, lambda theta, seen: np.zeros(len(unit)), unit)
 
 
 def _check(reading: Reading) -> None:

@@ -18,6 +18,7 @@ from ddopg.artefact import policy_for
 from ddopg.cli import main, parse
 from ddopg.errors import ArtefactError
 from ddopg.experiments.stats import iqm
+from ddopg.policies import linear
 from ddopg.readings import read_run
 from ddopg.report import groups, history, numbers, reproduce, section
 from ddopg.report.page import document, embedded
@@ -177,6 +178,27 @@ def test_before_the_design_is_complete_there_is_no_surrogate(tmp_path):
     assert found == {
         "missing": "There is no surrogate yet: 3 of the 8 rollouts of the initial design are there."
     }
+
+
+def test_a_policy_class_of_ones_own_is_read_and_shown_without_a_surrogate(tmp_path):
+    network = linear(4, 1)
+    agent = ddopg.DDOPG("cartpole", policy=network, config=quick(), run_directory=tmp_path)
+    agent.learn(total_episodes=9).close()
+    reading = read_run(tmp_path)
+    assert np.array_equal(reading.state.centre, agent.state.centre)
+    shown = report.collected([reading], "now")["runs"][0]
+    assert "policy class of its own" in shown["section"]["missing"]
+    assert "policy=..." in shown["recipe"]["text"]
+
+
+def test_trajectories_from_outside_are_told_apart(directories, tmp_path):
+    agent = ddopg.DDOPG("cartpole", config=quick(), run_directory=tmp_path)
+    agent.add(read_run(directories.seeds[0]).state.memory.trajectories[-1])
+    agent.learn(total_episodes=9).close()
+    shown = report.collected([read_run(tmp_path)], "now")["runs"][0]
+    assert shown["rollouts"]["purpose"][0] == "added"
+    assert "learn(total_episodes=9)" in shown["recipe"]["text"]
+    assert "adding 1 of the trajectories" in shown["recipe"]["remark"]
 
 
 class TestHowToReproduce:

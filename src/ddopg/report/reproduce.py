@@ -97,7 +97,7 @@ def progress_of(reading: Reading) -> Progress:
     """Of a run begun on the command line."""
     told, state = command_of(reading.about, reading.directory), reading.state
     if told.episodes is not None:
-        return Progress(state.memory.size, told.episodes, "rollouts", 1)
+        return Progress(state.told, told.episodes, "rollouts", 1)
     return Progress(state.steps, step_budget(told) or 0, "steps", reading.about.problem.horizon)
 
 
@@ -106,7 +106,7 @@ def _shell(reading: Reading) -> list[str]:
     again = directory.with_name(f"{directory.name}-again")
     lines = [f"ddopg {shlex.join(train_arguments(reading, again))}"]
     if progress.extended:
-        rollouts = str(reading.state.memory.size)
+        rollouts = str(reading.state.told)
         lines.append(f"ddopg {shlex.join(['resume', str(again), '--episodes', rollouts])}")
     if progress.unfinished:
         lines.append(f"ddopg {shlex.join(['resume', str(directory)])}   # goes on with the run itself")
@@ -125,9 +125,10 @@ def _python(reading: Reading) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in values.items())
         inner = f"{head}=replace(config.{head}, {given})" if head else given
         lines.append(f"config = replace(config, {inner})")
+    own = ", policy=..." if about.own_policy else ""  # the user's class; only its size is stored
     if about.environment is not None:
-        lines.append(f"agent = ddopg.DDOPG({about.environment!r}, config=config, seed={state.seed})")
-        return "\n".join([*lines, f"agent.learn(total_episodes={state.memory.size})"])
+        lines.append(f"agent = ddopg.DDOPG({about.environment!r}, config=config, seed={state.seed}{own})")
+        return "\n".join([*lines, f"agent.learn(total_episodes={state.told})"])
     lines.insert(2, "import gymnasium as gym")
     lines.insert(3, "import numpy as np")
     problem = about.problem
@@ -137,7 +138,7 @@ def _python(reading: Reading) -> str:
             "agent = ddopg.DDOPG(",
             f"    observation_space=gym.spaces.Box(-np.inf, np.inf, ({problem.observation_size},)),",
             f"    action_space=gym.spaces.Box(np.array({list(problem.low)}), np.array({list(problem.high)})),",
-            f"    horizon={problem.horizon}, config=config, seed={state.seed},",
+            f"    horizon={problem.horizon}, config=config, seed={state.seed}{own},",
             ")  # then ask() and tell() with your own rollouts",
         ]
     )
@@ -149,4 +150,5 @@ def _begun_in_python(reading: Reading) -> str:
             "The rollouts came from outside, by ask and tell. The same answers to the same proposals give the same "
             "run; all of them are in run.sqlite."
         )
-    return "The run was begun in Python; what its script did besides is not recorded."
+    added = f", such as adding {reading.state.added} of the trajectories," if reading.state.added else ""
+    return f"The run was begun in Python; what its script did besides{added} is not recorded."

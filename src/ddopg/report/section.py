@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ddopg.algorithm import gather, stream
+from ddopg.algorithm import gather
 from ddopg.artefact import policy_for
 from ddopg.config import SurrogateConfig
 from ddopg.data import Estimate, Evidence
 from ddopg.policies import Policy
+from ddopg.propose import stream
 from ddopg.readings import Reading
 from ddopg.report.numbers import number, numbers, packed
 from ddopg.surrogate import estimate, length_scales, log_weights
@@ -58,6 +59,10 @@ def cross_section(reading: Reading) -> dict[str, Any]:
     if state.memory.size < config.design.policies:
         told = f"{state.memory.size} of the {config.design.policies} rollouts of the initial design are there"
         return {"missing": f"There is no surrogate yet: {told}."}
+    if reading.about.own_policy:
+        return {
+            "missing": "The run has a policy class of its own, which this page cannot act with: no surrogate."
+        }
     policy = policy_for(reading.about.problem, config)
     sample = sampled(reading, policy)
     chosen = sample.indices
