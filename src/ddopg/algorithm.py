@@ -46,16 +46,16 @@ class Incumbent(NamedTuple):
 class State(NamedTuple):
     """Everything the next iteration needs; saved, it resumes bit for bit."""
 
-    seed: int
+    seed: int  # of the run
     asked: int  # proposals handed out so far
     pending: tuple[Proposal, ...]  # handed out, not yet told
-    memory: Memory
+    memory: Memory  # every trajectory, and what was computed for them
     centre: np.ndarray  # (D,) where the search stands
     average: np.ndarray  # (D,) the running average of the centre
     effects: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
     search: Any  # the optimiser's state, None before the first search
     return_bound: float  # ‖R‖∞ in use
-    incumbent: Incumbent
+    incumbent: Incumbent  # the policy to hand over now
     steps: int  # environment steps told
 
 
@@ -68,10 +68,10 @@ class Info(NamedTuple):
     length: int  # of this rollout
     incumbent: float  # the value the incumbent is believed to have
     predicted: float  # Ĵ at the new centre; NaN while the initial design runs
-    lower_bound: float
-    ess: float
-    search_steps: int
-    outcome: str
+    lower_bound: float  # L at the new centre
+    ess: float  # effective sample size at the new centre
+    search_steps: int  # gradient steps of the search
+    outcome: str  # how the search ended: converged, step_limit, not_finite; or initial_design
     remark: str  # what is odd about the data and how it was met; mostly empty
 
 
