@@ -1,8 +1,8 @@
 """README and docs: every code block is run, in order, by one page after the other.
 
 A block says its language. `python` is executed; the blocks of a page share their names, and one whose first line is
-`# NAME.py` is saved under that name, as the reader does. `bash` is run line by line, `ddopg` in this process. `text` is
-no code. Everything happens in a directory that looks like a clone.
+`# NAME.py` is saved under that name, as the reader does. `bash` is run line by line, `ddopg` in this process. `text`
+is no code. Everything happens in a directory that looks like a clone.
 
 Budgets are cut (`smaller`): the pages are checked for being true, not for how well they learn. What is not run for
 a reason is listed below with the reason, and at least parsed.
@@ -97,7 +97,9 @@ def test_every_block_of_the_page_runs(page, clone):
 
 def run_python(page, block, names):
     text = re.sub(
-        r"(total_(?:timesteps|episodes))=([\d_]+)", lambda found: f"{found[1]}={smaller(found[2])}", block.text
+        r"(total_(?:timesteps|episodes))=([\d_]+)",
+        lambda found: f"{found[1]}={smaller(found[2])}",
+        block.text,
     )
     if file := re.match(r"# (\w+\.py)\n", text):
         Path(file[1]).write_text(text)

@@ -1,5 +1,6 @@
 """The examples run as a user runs them; what the pages show is in test_documents.py."""
 
+import json
 import os
 import subprocess
 import sys
@@ -34,3 +35,34 @@ def test_every_example_runs(name, budget, tmp_path):
 def test_every_example_is_tested():
     tested = {"quickstart.py", "ask_tell.py", "ddopg_by_hand.py", "tour.ipynb"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
+
+
+def test_the_by_hand_example_runs(tmp_path):
+    assert "after 18 rollouts" in run(EXAMPLES / "ddopg_by_hand.py", 0, 18, cwd=tmp_path)
+
+
+NOTEBOOK = """
+import sys
+import nbclient, nbformat
+from jupyter_client import AsyncKernelManager
+
+notebook = nbformat.read(sys.argv[1], as_version=4)
+manager = AsyncKernelManager(kernel_name="python3", transport="ipc")  # files of the user instead of ports
+nbclient.NotebookClient(notebook, km=manager, timeout=200).execute()
+for cell in notebook.cells:
+    for output in cell.get("outputs", []):
+        print(output["output_type"], output.get("text", sorted(output.get("data", {}))))
+"""
+
+
+def test_the_notebook_runs_and_draws(tmp_path):
+    said = run("-c", NOTEBOOK, EXAMPLES / "tour.ipynb", cwd=tmp_path)
+    assert said.count("image/png") == 3
+    assert "mean ESS" in said
+    assert "fresh episodes" in said
+
+
+def test_the_notebook_is_committed_without_outputs():
+    for cell in json.loads((EXAMPLES / "tour.ipynb").read_text())["cells"]:
+        assert not cell.get("outputs")
+        assert not cell.get("execution_count")
