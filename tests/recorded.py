@@ -9,7 +9,8 @@ import numpy as np
 
 import ddopg
 from ddopg import leaves
-from ddopg.runs import STORE, RunStore
+from ddopg.runs import RunStore
+from ddopg.tables import STORE
 
 
 def quick(name="default", **search):

@@ -159,7 +159,7 @@ class TestWrongInput:
     def test_tell_wants_a_trajectory_of_the_right_shape(self):
         learner = agent()
         proposal = learner.ask()[0]
-        with pytest.raises(TrajectoryError, match="expects a Trajectory, got dict"):
+        with pytest.raises(TrajectoryError, match="expected a Trajectory, got dict"):
             learner.tell(proposal, {})
         foreign = rollout(Target(horizon=4, length=4), learner.policy, proposal.theta, 0)
         with pytest.raises(TrajectoryError, match=r"observations must have shape \(3, 1\) .* got \(4, 1\)"):

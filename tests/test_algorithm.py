@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from ddopg import algorithm, explore
+from ddopg import algorithm, explore, propose
 from ddopg.algorithm import ask, init, tell
 from ddopg.config import PRESETS, Config, preset
 from ddopg.data import Estimate, make_trajectory
@@ -16,6 +16,7 @@ from ddopg.improve import Improvement
 from ddopg.memory import Memory, Selection
 from ddopg.policies import linear, squashed
 from ddopg.rollout import rollout
+from ddopg.state import Incumbent, Proposal
 from tests.probes import Follow, Target
 
 POLICY = linear(1, 1)
@@ -261,7 +262,7 @@ class TestDefault:
         state = init(SQUASHED, DEFAULT, 0)._replace(effects=np.ones(2, np.float32), asked=30, steps=300)
         state = state._replace(memory=Memory(trajectories=tuple(paths), returns=(0.0,) * len(paths)))
         state = state._replace(centre=1000 * np.ones(2, np.float32))
-        assert algorithm._fresh_share(state, 30, DEFAULT) == pytest.approx(share)
+        assert propose._fresh_share(state, 30, DEFAULT) == pytest.approx(share)
         proposals = [ask(state._replace(seed=seed), SQUASHED, DEFAULT, 1)[1][0] for seed in range(1500)]
         fresh = [np.abs(p.theta).max() < 500 for p in proposals]
         assert fresh == [p.purpose == "fresh" for p in proposals]
@@ -269,11 +270,11 @@ class TestDefault:
 
     def test_ever_fewer_proposals_are_fresh(self):
         state, _ = default_play(Target(), 0, 12)
-        shares = [algorithm._fresh_share(state, k, DEFAULT) for k in (1, 12, 30, 300)]
+        shares = [propose._fresh_share(state, k, DEFAULT) for k in (1, 12, 30, 300)]
         np.testing.assert_allclose(shares, [0.5, 0.25, 0.1, 0.01])
         never = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
-        assert algorithm._fresh_share(state, 12, never) == 0
-        assert algorithm._fresh_share(init(SQUASHED, DEFAULT, 0), 12, DEFAULT) == 0.25
+        assert propose._fresh_share(state, 12, never) == 0
+        assert propose._fresh_share(init(SQUASHED, DEFAULT, 0), 12, DEFAULT) == 0.25
 
     def test_a_move_of_the_centre_is_bounded_in_units_of_effect(self):
         settled = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, jump=0.0))
@@ -312,13 +313,13 @@ class TestDefault:
     def test_the_search_cools_with_episodes_worth_of_steps(self):
         state, _ = default_play(Follow(), 1, 9)
         horizon = state.memory.trajectories[0].horizon
-        assert [algorithm.warmth(state._replace(steps=n * horizon), DEFAULT) for n in (1, 12, 48)] == [
+        assert [propose.warmth(state._replace(steps=n * horizon), DEFAULT) for n in (1, 12, 48)] == [
             1,
             1,
             0.25,
         ]
         hot = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, cooling=0.0, check=0.0))
-        assert algorithm.warmth(state._replace(steps=10**6), hot) == 1
+        assert propose.warmth(state._replace(steps=10**6), hot) == 1
 
     def test_a_cold_search_perturbs_and_moves_by_less(self):
         calm = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
@@ -366,7 +367,7 @@ class TestDefault:
         state, _ = default_play(Follow(), 1, 9)
         state = state._replace(
             steps=1000 * state.memory.trajectories[0].horizon,
-            incumbent=algorithm.Incumbent(np.array([9.0, 9.0], np.float32), value),
+            incumbent=Incumbent(np.array([9.0, 9.0], np.float32), value),
         )
         estimates = [Estimate(m, np.float32(4 * error**2), np.float32(4), m, None) for m in (better, value)]
         return state, Improvement(None, None, np.array([1.0, 1.0]), *estimates, np.float32(spread))
@@ -374,7 +375,7 @@ class TestDefault:
     @pytest.mark.parametrize(("newest", "taken"), [(-1.4, True), (-1.6, False)])
     def test_a_re_checked_policy_is_handed_over_unless_it_disappoints(self, newest, taken):
         state, found = self.guarded()
-        checked = algorithm.Proposal(9, np.array([2.0, 2.0], np.float32), 0, "check")
+        checked = Proposal(9, np.array([2.0, 2.0], np.float32), 0, "check")
         after = algorithm._next_incumbent(state, checked, newest, found, DEFAULT)
         np.testing.assert_array_equal(after.theta, [2.0, 2.0] if taken else [9.0, 9.0])
         explored = algorithm._next_incumbent(
@@ -385,13 +386,13 @@ class TestDefault:
     @pytest.mark.parametrize(("better", "taken"), [(-0.75, True), (-0.85, False)])
     def test_an_average_that_is_better_by_a_standard_error_needs_no_re_check(self, better, taken):
         state, found = self.guarded(better=better)
-        explored = algorithm.Proposal(9, np.zeros(2, np.float32), 0, "explore")
+        explored = Proposal(9, np.zeros(2, np.float32), 0, "explore")
         after = algorithm._next_incumbent(state, explored, -9.0, found, DEFAULT)
         np.testing.assert_array_equal(after.theta, [1.0, 1.0] if taken else [9.0, 9.0])
 
     def test_while_the_search_is_warm_or_without_re_checks_the_average_is_handed_over(self):
         state, found = self.guarded(better=-5.0)
-        explored = algorithm.Proposal(9, np.zeros(2, np.float32), 0, "explore")
+        explored = Proposal(9, np.zeros(2, np.float32), 0, "explore")
         unchecked = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, check=0.0))
         for situation, config in ((state._replace(steps=1), DEFAULT), (state, unchecked)):
             after = algorithm._next_incumbent(situation, explored, -9.0, found, config)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,15 +27,25 @@ def run(*arguments, cwd):
     return done.stdout
 
 
-@pytest.mark.parametrize(("name", "budget"), [("quickstart.py", 100), ("ask_tell.py", 6)])
+BUDGETS = {"quickstart.py": 100, "ask_tell.py": 6, "custom_policy.py": 300, "ask_tell_robot.py": 4}
+OTHERS = {"ddopg_by_hand.py", "tour.ipynb"}  # below
+
+
+@pytest.mark.parametrize(("name", "budget"), BUDGETS.items())
 def test_every_example_runs(name, budget, tmp_path):
     assert run(EXAMPLES / name, budget, cwd=tmp_path)
-    assert list(tmp_path.glob("*.safetensors"))
+    assert list(tmp_path.rglob("*.safetensors"))
 
 
 def test_every_example_is_tested():
-    tested = {"quickstart.py", "ask_tell.py", "ddopg_by_hand.py", "tour.ipynb"}
-    assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == {*BUDGETS, *OTHERS}
+
+
+def test_the_robot_of_the_example_needs_nothing_but_numpy():
+    """It is a process of its own that may import neither ddopg nor JAX."""
+    text = (EXAMPLES / "ask_tell_robot.py").read_text()
+    imports = set(re.findall(r"^(?:import|from) (\w+)", text, re.M))
+    assert imports <= {*sys.stdlib_module_names, "numpy"}
 
 
 def test_the_by_hand_example_runs(tmp_path):

@@ -12,7 +12,8 @@ import ddopg
 from ddopg import artefact, rows
 from ddopg.artefact import load
 from ddopg.errors import DDOPGError
-from ddopg.runs import STORE, RunStore
+from ddopg.runs import RunStore
+from ddopg.tables import STORE
 from tests.probes import Follow
 from tests.recorded import quick
 from tests.test_runs import learnt

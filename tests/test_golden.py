@@ -9,7 +9,7 @@ import pytest
 
 import ddopg
 from ddopg.exports import POLICY
-from ddopg.runs import STORE
+from ddopg.tables import STORE
 from tests.probes import Follow
 
 RELEASES = sorted(path for path in (Path(__file__).parent / "golden").iterdir() if (path / STORE).exists())

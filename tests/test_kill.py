@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ddopg.runs import STORE
+from ddopg.tables import STORE
 from tests.recorded import everything, rows
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,8 @@ from ddopg.algorithm import Info
 from ddopg.errors import ArtefactError, ConfigError, SpaceError, StoreError
 from ddopg.memory import add
 from ddopg.rollout import rollout
-from ddopg.runs import STORE, RunStore
+from ddopg.runs import RunStore
+from ddopg.tables import STORE
 from tests.probes import Follow, Target
 from tests.recorded import contents, everything, quick, rows
 
@@ -67,15 +68,29 @@ class TestResume:
         assert everything(tmp_path / "run")["state"] == contents(again.state)
         assert contents(again.state) == contents(learnt(tmp_path / "whole", 30).state)
 
-    def test_what_was_asked_and_not_told_is_asked_again_the_same(self, tmp_path):
+    def test_what_was_asked_and_not_told_waits_in_another_process_too(self, tmp_path):
         agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
         agent.learn(total_episodes=9)
-        (lost,) = agent.ask()
+        asked = agent.ask(3)
         agent.close()
         again = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
-        (found,) = again.ask()
-        assert (found.number, found.seed, found.purpose) == (lost.number, lost.seed, lost.purpose)
-        np.testing.assert_array_equal(found.theta, lost.theta)
+        assert [(p.number, p.seed, p.purpose) for p in again.pending] == [
+            (p.number, p.seed, p.purpose) for p in asked
+        ]
+        for found, lost in zip(again.pending, asked, strict=True):
+            np.testing.assert_array_equal(found.theta, lost.theta)
+        assert again.ask()[0].number == 12
+
+    def test_asking_twice_stores_a_large_proposal_twice_and_it_comes_back(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(runs, "LARGE", 4)
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        for first in (agent.ask(2)[0], agent.pending[0], agent.ask(1)[0]):
+            agent.tell(
+                first, rollout(Follow(), agent.policy, first.theta, first.seed)
+            ) if first.number else None
+            agent.ask(1)
+        agent.close()
+        assert contents(ddopg.DDOPG.resume(tmp_path / "run", env=Follow()).state) == contents(agent.state)
 
     def test_a_robot_s_run_goes_on_without_an_environment(self, tmp_path):
         def one_more(agent):

@@ -12,19 +12,20 @@ from ddopg._version import __version__
 
 if TYPE_CHECKING:
     from ddopg.agent import DDOPG, Proposal
-    from ddopg.algorithm import Info, State
+    from ddopg.algorithm import Info
     from ddopg.artefact import TrainedPolicy, load
     from ddopg.config import Config, preset
     from ddopg.data import Trajectory, make_trajectory
     from ddopg.errors import DDOPGError
     from ddopg.policies import Policy
     from ddopg.rollout import evaluate
+    from ddopg.state import State
 
 _HOMES = {
     "DDOPG": "agent",
     "Proposal": "agent",
     "Info": "algorithm",
-    "State": "algorithm",
+    "State": "state",
     "TrainedPolicy": "artefact",
     "load": "artefact",
     "Config": "config",

@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 
 from ddopg import algorithm
-from ddopg.algorithm import Info, State
+from ddopg.algorithm import Info
 from ddopg.artefact import TrainedPolicy, load, policy_for
 from ddopg.budget import Budget
 from ddopg.callbacks import Callback, as_callback, hearing
 from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
-from ddopg.data import Trajectory, make_trajectory, require_sound
+from ddopg.data import Trajectory, make_trajectory
 from ddopg.display import progress
-from ddopg.envs.gym_adapter import known, name_of, posed, spaces_of
+from ddopg.envs.gym_adapter import as_vector, known, name_of, posed, spaces_of
 from ddopg.envs.isolated import made
-from ddopg.errors import ConfigError, RolloutError, SpaceError, TrajectoryError, require, require_positive
+from ddopg.errors import ConfigError, RolloutError, SpaceError, require, require_positive
+from ddopg.foreign import Fit, explain, require_fits
 from ddopg.interrupts import shielded
+from ddopg.policies import Policy
 from ddopg.rollout import require_same, rollout
 from ddopg.rows import Description, Failure
 from ddopg.runs import RunStore
+from ddopg.state import State
 
 
 class Proposal:
@@ -51,14 +54,22 @@ class Proposal:
         self, observations: Any, actions: Any, rewards: Any, terminated: bool = False
     ) -> Trajectory:
         """The rollout as a `Trajectory`: one row per step, observations *before* each action."""
+        horizon = self._trained.problem.horizon
         return make_trajectory(
-            self.theta,
-            observations,
-            actions,
-            rewards,
-            horizon=self._trained.problem.horizon,
-            terminated=terminated,
+            self.theta, observations, actions, rewards, horizon=horizon, terminated=terminated
         )
+
+    @property
+    def trained(self) -> TrainedPolicy:
+        """The policy as one that can be saved."""
+        return self._trained
+
+
+class Added(NamedTuple):
+    """What became of a trajectory from elsewhere."""
+
+    fit: Fit  # the policy that it is counted as, and how nearly that acts as the trajectory shows
+    info: Info
 
 
 class DDOPG:
@@ -74,6 +85,7 @@ class DDOPG:
         horizon: the longest episode, in steps; it also overrides the time limit of `env`.
         preset: `default`, `paper` or `released`.
         config: a whole configuration, instead of a preset.
+        policy: a policy class of your own (`ddopg.policies.custom`) in the place of the configured network.
         seed: the same seed, configuration and machine give the same run, bit for bit.
         isolate: run the environment, given by its id, in a process of its own, which may hang or die.
         run_directory: every rollout told is kept there, safe before `tell` returns; `DDOPG.resume` goes on with it.
@@ -88,6 +100,7 @@ class DDOPG:
         horizon: int | None = None,
         preset: str = "default",
         config: Config | None = None,
+        policy: Policy | None = None,
         seed: int = 0,
         isolate: bool = False,
         run_directory: str | os.PathLike[str] | None = None,
@@ -101,7 +114,8 @@ class DDOPG:
         self.environment = env if isinstance(env, str) else name_of(env)
         self.config = config or preset_config(preset)
         self.problem = posed(self.env, observation_space, action_space, horizon)
-        self.policy = policy_for(self.problem, self.config)
+        self._network = policy
+        self.policy = policy_for(self.problem, self.config, policy)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
         self.failures: list[Failure] = []
         self._in_hand: dict[int, Trajectory] = {}  # rolled out by `learn`, but not told: the disk was full
@@ -115,19 +129,21 @@ class DDOPG:
         run_directory: str | os.PathLike[str],
         env: gym.Env | str | None = None,
         *,
+        policy: Policy | None = None,
         isolate: bool = False,
     ) -> DDOPG:
         """Go on with a run exactly where it stopped.
 
-        `env` is needed where the run does not know it by a registered name. The name of a module is never taken from
-        the file: nothing that is read from disk runs code.
+        `env` is needed where the run does not know it by a registered name, `policy` where it was begun with one. The
+        name of a module is never taken from the file: nothing that is read from disk runs code.
         """
-        store, state = RunStore.resume(Path(run_directory))
+        store, state = RunStore.resume(Path(run_directory), policy)
         about = store.description
         try:
             if env is None and about.environment is not None:
                 env = known(about.environment, "env=... (--env)")
-            agent = cls(env, **spaces_of(about.problem, env), config=about.config, isolate=isolate)
+            spaces = spaces_of(about.problem, env)
+            agent = cls(env, **spaces, config=about.config, policy=policy, isolate=isolate)
             require(
                 agent.problem == about.problem,
                 f"the run is about {about.problem}, the environment poses {agent.problem}; "
@@ -144,10 +160,11 @@ class DDOPG:
     def record(self, run_directory: str | os.PathLike[str], command: dict[str, Any] | None = None) -> None:
         """Keep everything from now on in a new run store; `command` says how the run was asked for."""
         require(
-            self.store is None and self.state.asked == 0,
+            self.store is None and self.state.asked == self.state.memory.size == 0,
             "a run is recorded from its beginning; make a new DDOPG with run_directory=...",
         )
-        about = Description(self.problem, self.config, self.environment, command or {})
+        own_policy = self._network.size if self._network else 0
+        about = Description(self.problem, self.config, self.environment, command or {}, own_policy=own_policy)
         self.store = RunStore.create(Path(run_directory), about, self.state)
 
     def close(self) -> None:
@@ -156,9 +173,17 @@ class DDOPG:
             self.store.close()
 
     def ask(self, n: int | None = None) -> list[Proposal]:
-        """Policies to roll out next: the initial design first, one proposal afterwards (or `n`)."""
+        """Policies to roll out next: the initial design first, one proposal afterwards (or `n`).
+
+        They may be told in any order, late, or never. With a run directory they are on the disk when this returns, so
+        that another process can tell them; `pending` has them all.
+        """
         require(n is None or n >= 1, f"ask for at least one proposal, got n = {n}")
-        self.state, proposals = algorithm.ask(self.state, self.policy, self.config, n)
+        with shielded():
+            state, proposals = algorithm.ask(self.state, self.policy, self.config, n)
+            if self.store is not None:
+                self.store.asked(state)
+            self.state = state
         return [self._hand_out(proposal) for proposal in proposals]
 
     def tell(self, proposal: Proposal, trajectory: Trajectory) -> Info:
@@ -167,7 +192,7 @@ class DDOPG:
         With a run directory, the rollout is on the disk when this returns. Ctrl-C and SIGTERM wait for the end of it;
         if it raises, nothing has changed and the same can be told again.
         """
-        self._check(trajectory)
+        require_fits(trajectory, self.problem)
         pure = algorithm.Proposal(proposal.number, proposal.theta, proposal.seed, proposal.purpose)
         with shielded():
             state, info = algorithm.tell(self.state, pure, trajectory, self.policy, self.config)
@@ -176,6 +201,24 @@ class DDOPG:
             self.state = state
             self._in_hand.pop(proposal.number, None)
         return info
+
+    def add(self, trajectory: Trajectory) -> Added:
+        """Take in a trajectory that was not asked for: a hand-tuned controller's, an old log's.
+
+        Its `theta` are the parameters that acted. Where nobody knows them (`theta=None` in `make_trajectory`), the
+        nearest policy is fitted to its actions; the trajectory then counts as that policy's, and `fit.misfit` says
+        how far they are apart. It takes the place of one rollout of the initial design; its steps are not counted
+        among those of this run.
+        """
+        require_fits(trajectory, self.problem)
+        fit = explain(self.policy, trajectory)
+        with shielded():
+            trajectory = trajectory._replace(theta=fit.theta)
+            state, info, proposal = algorithm.add(self.state, trajectory, self.policy, self.config)
+            if self.store is not None:
+                self.store.tell(proposal, state, info)
+            self.state = state
+        return Added(fit, info)
 
     def learn(
         self,
@@ -203,7 +246,7 @@ class DDOPG:
         budget = Budget(total_timesteps, total_episodes, self.state)
         with progress(progress_bar, budget.total, budget.unit) as show, hearing(after_each, self):
             while not budget.spent(self.state):
-                for proposal in self.pending or self.ask():
+                for proposal in self.pending or self._ask():
                     info = self.tell(proposal, self._rollout(proposal, retries, time_limit))
                     show(budget.used(self.state), info)
                     if not after_each(self, info) or budget.spent(self.state):
@@ -225,7 +268,8 @@ class DDOPG:
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[np.ndarray, Any]:
         """The incumbent's action for one observation or a batch of them; see `TrainedPolicy.predict`."""
-        return self.incumbent.predict(observation, state, episode_start, deterministic)
+        vector = as_vector(self.env, observation)
+        return self.incumbent.predict(vector, state, episode_start, deterministic)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the incumbent as one self-describing safetensors file; `ddopg.load` reads it."""
@@ -235,6 +279,11 @@ class DDOPG:
     def load(path: str | os.PathLike[str]) -> TrainedPolicy:
         """Read a policy written by `save`, ready to act; the same as `ddopg.load`."""
         return load(path)
+
+    def _ask(self) -> list[Proposal]:
+        """As `ask`, but only in this process: after a crash, the same would be asked again."""
+        self.state, _ = algorithm.ask(self.state, self.policy, self.config)
+        return self.pending
 
     def _env(self) -> gym.Env:
         if self.env is None:
@@ -265,27 +314,4 @@ class DDOPG:
         return Proposal(proposal, self._trained(proposal.theta, {}))
 
     def _trained(self, theta: np.ndarray, note: dict[str, Any]) -> TrainedPolicy:
-        return TrainedPolicy(theta, self.problem, self.config, name_of(self.env), note)
-
-    def _check(self, trajectory: Trajectory) -> None:
-        require(
-            isinstance(trajectory, Trajectory),
-            f"tell() expects a Trajectory, got {type(trajectory).__name__}; build one with "
-            "proposal.trajectory(observations, actions, rewards)",
-            TrajectoryError,
-        )
-        problem = self.problem
-        expected = {
-            "observations": (problem.horizon, problem.observation_size),
-            "actions": (problem.horizon, problem.action_size),
-            "rewards": (problem.horizon,),
-        }
-        for name, shape in expected.items():
-            came = getattr(trajectory, name).shape
-            require(
-                came == shape,
-                f"the trajectory's {name} must have shape {shape} (horizon first), got {came}; build it with "
-                "proposal.trajectory(observations, actions, rewards), which pads short episodes",
-                TrajectoryError,
-            )
-        require_sound(trajectory)
+        return TrainedPolicy(theta, self.problem, self.config, name_of(self.env), note, self._network)

@@ -5,8 +5,7 @@ sample a trajectory → add it to the memory → select → surrogate → maximi
 
 from __future__ import annotations
 
-import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -18,45 +17,12 @@ from ddopg.errors import TrajectoryError, require
 from ddopg.evidence import prepare
 from ddopg.improve import Improvement, improve
 from ddopg.magnitude import LARGEST_BOUND, is_sound, measured, remark, reward_unit
-from ddopg.memory import Memory, Selection, add, select
+from ddopg.memory import Memory, Selection, select
+from ddopg.memory import add as remember
 from ddopg.optimise import Outcome
 from ddopg.policies import Policy
-from ddopg.rollout import FIRST_EVALUATION_SEED
-
-MOST_FRESH = 0.5  # of the proposals after the design may be fresh random policies
-LATELY = 20  # rollouts that say how long one is nowadays
-
-
-class Proposal(NamedTuple):
-    """A policy to roll out, and the seed to roll it out with."""
-
-    number: int
-    theta: np.ndarray  # (D,)
-    seed: int
-    purpose: str = "explore"  # or "design", "fresh" (a random policy), "check" (the running average itself)
-
-
-class Incumbent(NamedTuple):
-    """The policy the learner would hand over now."""
-
-    theta: np.ndarray  # (D,)
-    value: float  # the return it is believed to have
-
-
-class State(NamedTuple):
-    """Everything the next iteration needs; saved, it resumes bit for bit."""
-
-    seed: int  # of the run
-    asked: int  # proposals handed out so far
-    pending: tuple[Proposal, ...]  # handed out, not yet told
-    memory: Memory  # every trajectory, and what was computed for them
-    centre: np.ndarray  # (D,) where the search stands
-    average: np.ndarray  # (D,) the running average of the centre
-    effects: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
-    search: Any  # the optimiser's state, None before the first search
-    return_bound: float  # ‖R‖∞ in use
-    incumbent: Incumbent  # the policy to hand over now
-    steps: int  # environment steps told
+from ddopg.propose import check_share, first_policy, integer, propose, stream, warmth
+from ddopg.state import ADDED, Incumbent, Proposal, State
 
 
 class Info(NamedTuple):
@@ -96,11 +62,15 @@ def init(policy: Policy, config: Config, seed: int) -> State:
 def ask(
     state: State, policy: Policy, config: Config, number: int | None = None
 ) -> tuple[State, tuple[Proposal, ...]]:
-    """The initial design first, as much of it as can be said by now; afterwards one proposal (or `number`)."""
+    """The initial design first, as much of it as can be said by now; afterwards one proposal (or `number`).
+
+    Trajectories that were added take the places of as many rollouts of the design.
+    """
     if number is None:
-        stages = (config.design.constants, config.design.policies, state.asked + 1)
-        number = next(end - state.asked for end in stages if end > state.asked)
-    proposals = tuple(_propose(state, k, policy, config) for k in range(state.asked, state.asked + number))
+        place = state.asked + state.added
+        stages = (config.design.constants, config.design.policies, place + 1)
+        number = next(end - place for end in stages if end > place)
+    proposals = tuple(propose(state, k, policy, config) for k in range(state.asked, state.asked + number))
     return state._replace(asked=state.asked + number, pending=state.pending + proposals), proposals
 
 
@@ -108,7 +78,30 @@ def tell(
     state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
 ) -> tuple[State, Info]:
     """One turn of Algorithm 1, from the sampled trajectory to the next policy."""
-    state = _remember(state, proposal, trajectory, policy, config)
+    waiting = [p.number for p in state.pending]
+    require(
+        proposal.number in waiting,
+        f"proposal {proposal.number} is not waiting for a rollout; waiting: {waiting}. Each proposal is told once",
+        TrajectoryError,
+    )
+    state = state._replace(
+        pending=tuple(p for p in state.pending if p.number != proposal.number),
+        steps=state.steps + trajectory.length,
+    )
+    return _turn(state, proposal, trajectory._replace(theta=proposal.theta), policy, config)
+
+
+def add(state: State, trajectory: Trajectory, policy: Policy, config: Config) -> tuple[State, Info, Proposal]:
+    """The same turn with a trajectory that was not asked for, of the policy that it names."""
+    proposal = Proposal(-1 - state.added, trajectory.theta, trajectory.seed, ADDED)
+    return (*_turn(state, proposal, trajectory, policy, config), proposal)
+
+
+def _turn(
+    state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
+) -> tuple[State, Info]:
+    """Remember, select, improve."""
+    state = _remember(state, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return state, _info(state, trajectory)
     rng = stream(state.seed, state.memory.size, "selection")
@@ -129,85 +122,28 @@ def tell(
     return state, _info(state, trajectory, found, selection, worth)
 
 
-def _propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
-    """The k-th proposal: constants, the rest of the design; later a fresh policy, a re-check or a perturbation."""
-    rng, outputs = stream(state.seed, k, "exploration"), len(policy.unit)
-
-    def proposal(purpose: str, theta: np.ndarray) -> Proposal:
-        return Proposal(k, theta.astype(np.float32), integer(state.seed, k, "rollout"), purpose)
-
-    if k < config.design.constants:
-        return proposal("design", explore.constant(rng, policy.size, outputs))
-    unit, design = explore.units(state.effects), k < config.design.policies
-    if design and not config.search.effect_units:
-        scatter = config.design.spread * rng.standard_normal(policy.size)
-        return proposal("design", first_policy(policy, state.seed) + scatter)
-    fresh, check = rng.random(2) < (_fresh_share(state, k, config), _check_share(state, config))
-    if design or fresh:
-        gain = config.exploration.gain * np.sqrt(outputs)
-        return proposal("design" if design else "fresh", explore.scattered(rng, unit, gain))
-    if check:
-        return proposal("check", state.average)
-    noise = config.exploration.noise * np.sqrt(warmth(state, config))
-    return proposal("explore", state.centre + explore.scattered(rng, unit, noise))
-
-
-def warmth(state: State, config: Config) -> float:
-    """min(1, cooling / episodes' worth of steps so far): 1 at first, falling as experience gathers."""
-    if not config.search.cooling or not state.memory.size:
-        return 1.0
-    return min(1.0, config.search.cooling * state.memory.trajectories[0].horizon / state.steps)
-
-
-def _fresh_share(state: State, k: int, config: Config) -> float:
-    """Share p of fresh random policies: `fresh`/k = s of the rollouts, or of the *steps* where they are shorter than
-    the others, from s = p f / (p f + (1 − p) l).
-
-    f is the length of a rollout in the initial design, where all were random, and l that of one nowadays. Policies
-    that fail at once are cheap, so there may be many, up to `MOST_FRESH`.
-    """
-    share, seen = min(config.exploration.fresh / max(k, 1), MOST_FRESH), state.memory.trajectories
-    if not seen:
-        return share
-    random, lately = seen[: config.design.policies], seen[-LATELY:]
-    cost = float(np.mean([t.length for t in random]) / np.mean([t.length for t in lately]))
-    return min(share / (share + (1 - share) * cost), MOST_FRESH) if cost < 1 else share
-
-
-def _check_share(state: State, config: Config) -> float:
-    """Share of re-checks: none while the search is warm and everything changes, `check` in the end."""
-    return config.search.check * max(0.0, 1 - 2 * warmth(state, config))
-
-
 def _units(state: State, config: Config) -> np.ndarray:
     return explore.units(state.effects) if config.search.effect_units else np.ones_like(state.centre)
 
 
-def _remember(
-    state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
-) -> State:
+def _remember(state: State, trajectory: Trajectory, policy: Policy, config: Config) -> State:
     """Put the trajectory into the memory; the best single rollout leads until the design is complete."""
-    require(
-        any(p.number == proposal.number for p in state.pending),
-        f"proposal {proposal.number} is not waiting for a rollout; waiting: {[p.number for p in state.pending]}. "
-        "Each proposal is told once",
-        TrajectoryError,
-    )
-    trajectory = trajectory._replace(theta=proposal.theta)
-    memory = add(state.memory, trajectory, config.discount)
+    memory = remember(state.memory, trajectory, config.discount)
     value = memory.returns[-1]
     better = value > max(memory.returns[:-1], default=-np.inf)
     starting = memory.size <= config.design.policies
     leads = starting or not config.search.follow
     if config.search.effect_units:
-        state = state._replace(effects=np.maximum(state.effects, explore.effects(policy, trajectory)))
+        effects = explore.effects(policy, trajectory)
+        if not policy.linear:  # what a parameter does depends on the others: a constant policy's do nothing
+            typical = trajectory._replace(theta=first_policy(policy, state.seed))
+            effects = np.maximum(effects, explore.effects(policy, typical))
+        state = state._replace(effects=np.maximum(state.effects, effects))
     return state._replace(
-        pending=tuple(p for p in state.pending if p.number != proposal.number),
         memory=memory,
-        incumbent=Incumbent(proposal.theta, value) if better and leads else state.incumbent,
-        centre=proposal.theta if better and starting else state.centre,
-        average=proposal.theta if better and starting else state.average,
-        steps=state.steps + trajectory.length,
+        incumbent=Incumbent(trajectory.theta, value) if better and leads else state.incumbent,
+        centre=trajectory.theta if better and starting else state.centre,
+        average=trajectory.theta if better and starting else state.average,
     )
 
 
@@ -262,7 +198,7 @@ def _next_incumbent(
     disappoint: its return was not below what the incumbent is believed to have by more than the spread of returns.
     """
     average, value = np.asarray(found.average), float(found.at_average.mean)
-    if not _check_share(state, config):
+    if not check_share(state, config):
         return Incumbent(average, value)
     kept = Incumbent(state.incumbent.theta, float(found.at_incumbent.mean))
     if value > kept.value + float(np.sqrt(found.at_average.variance / found.at_average.ess)):
@@ -292,18 +228,3 @@ def _info(
         outcome=Outcome(int(found.search.outcome)).name.lower() if found else "initial_design",
         remark=remark(state.memory, selection, state.effects, worth, found) if found and selection else "",
     )
-
-
-def first_policy(policy: Policy, seed: int) -> np.ndarray:
-    """The policy class' own random start, (D,)."""
-    return np.asarray(policy.init(jax.random.key(integer(seed, 0, "initial policy"))), np.float32)
-
-
-def stream(seed: int, count: int, purpose: str) -> np.random.Generator:
-    """The random numbers for one purpose at one count: no generator is carried along, none is used twice."""
-    return np.random.default_rng([seed, count, zlib.crc32(purpose.encode())])
-
-
-def integer(seed: int, count: int, purpose: str) -> int:
-    """A seed for that purpose, below those of evaluation."""
-    return int(stream(seed, count, purpose).integers(FIRST_EVALUATION_SEED))

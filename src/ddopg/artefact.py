@@ -38,11 +38,12 @@ class TrainedPolicy(NamedTuple):
     config: Config  # what it was learnt with
     environment: str | None = None  # the Gymnasium id it was learnt on, if any
     note: dict[str, Any] = {}  # noqa: RUF012  what is known of it: return, steps, seed
+    network: Policy | None = None  # a policy class of the user's own, in the place of the configured one
 
     @property
     def policy(self) -> Policy:
         """The policy class that θ belongs to."""
-        return policy_for(self.problem, self.config)
+        return policy_for(self.problem, self.config, self.network)
 
     def act(self, observation: Any) -> np.ndarray:
         """The action for one observation (O,)."""
@@ -72,16 +73,36 @@ class TrainedPolicy(NamedTuple):
         return write_atomically(path, packed(describe(self), self.theta))
 
 
-def policy_for(problem: Problem, config: Config) -> Policy:
-    """The policy class of a configuration on a problem."""
-    return make_policy(
-        config.policy, problem.observation_size, np.asarray(problem.low), np.asarray(problem.high)
+def policy_for(problem: Problem, config: Config, network: Policy | None = None) -> Policy:
+    """The policy class of a configuration on a problem, or a network of the user's own in its place."""
+    low, high = np.asarray(problem.low), np.asarray(problem.high)
+    return make_policy(config.policy, problem.observation_size, low, high, network)
+
+
+def load(path: str | os.PathLike[str], policy: Policy | None = None) -> TrainedPolicy:
+    """Read a policy file written by `save`; anything else gets an `ArtefactError`.
+
+    Where the policy class was your own, give it again: a file holds its numbers, not its code.
+    """
+    return _understand(Path(path), *read(Path(path)), policy)
+
+
+def require_class(what: str, own_size: int, network: Policy | None) -> None:
+    """Refuse a policy class that is not the one it was made with; `own_size` is 0 where that was the configured."""
+    came = network.size if network else 0
+    told = (
+        f"a policy class of its own, with {own_size} parameters"
+        if own_size
+        else "the configured policy class"
     )
-
-
-def load(path: str | os.PathLike[str]) -> TrainedPolicy:
-    """Read a policy file written by `save`; anything else gets an `ArtefactError`."""
-    return _understand(Path(path), *read(Path(path)))
+    require(
+        own_size == came,
+        f"{what} was made with {told}; got {f'one with {came}' if came else 'none'}. Give policy=..., the one that "
+        "DDOPG(..., policy=...) had"
+        if own_size
+        else f"{what} was made with {told}; leave out policy=...",
+        ArtefactError,
+    )
 
 
 def read(path: Path) -> tuple[dict[str, Any], Any]:
@@ -125,10 +146,11 @@ def describe(trained: TrainedPolicy) -> dict[str, Any]:
         "config": to_dict(trained.config),
         "environment": trained.environment,
         "note": trained.note,
+        **({"own_policy": trained.network.size} if trained.network else {}),
     }
 
 
-def _understand(path: Path, description: dict[str, Any], theta: Any) -> TrainedPolicy:
+def _understand(path: Path, description: dict[str, Any], theta: Any, network: Policy | None) -> TrainedPolicy:
     require(
         description.get("format") == FORMAT and theta is not None,
         f"{path} is a safetensors file, but not a policy of ddopg: expected one tensor 'theta' and a description "
@@ -146,9 +168,11 @@ def _understand(path: Path, description: dict[str, Any], theta: Any) -> TrainedP
         f"{path} does not fit its seal: it was damaged or changed after it was written; restore it from a copy",
         ArtefactError,
     )
+    require_class(str(path), description.get("own_policy", 0), network)
     try:
         trained = TrainedPolicy(
             theta=theta,
+            network=network,
             problem=problem_from(description["problem"]),
             config=from_dict(description["config"], Config),
             environment=_text_or_none(description["environment"]),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ddopg.algorithm import State
 from ddopg.errors import require
+from ddopg.state import State
 
 
 def check_budget(steps: int | None, episodes: int | None) -> int:
@@ -29,7 +29,7 @@ class Budget:
 
     def spent_so_far(self, state: State) -> int:
         """In the budget's own unit."""
-        return state.steps if self.unit == "steps" else state.memory.size
+        return state.steps if self.unit == "steps" else state.told
 
     def used(self, state: State) -> int:
         """Since this budget was made."""

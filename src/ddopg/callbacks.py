@@ -154,7 +154,7 @@ class EvalCallback(_Every):
 
     def __init__(
         self,
-        eval_env: gym.Env,
+        eval_env: gym.Env | gym.vector.VectorEnv,
         callback_on_new_best: Callback | None = None,
         callback_after_eval: Callback | None = None,
         n_eval_episodes: int = 5,

@@ -3,15 +3,17 @@ so that `--help` answers at once."""
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
+from ddopg.options import Add, Ask, Begin, Bench, Evaluate, Export, Figure, Play, Resume, Tell, Train
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -38,24 +40,27 @@ def main(arguments: list[str] | None = None) -> int:
         return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-def parse(arguments: list[str]) -> Train | Resume | Evaluate | Play | Export | Bench | Figure:
+Command = Train | Resume | Evaluate | Play | Export | Begin | Ask | Tell | Add | Bench | Figure
+
+
+def parse(arguments: list[str]) -> Command:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = PRESETS.get(_preset_of(arguments), Config())
-    train = Annotated[
-        Train, tyro.conf.subcommand("train", default=Train(env=tyro.MISSING, config=start), prefix_name=False)
-    ]
-    resume = Annotated[Resume, tyro.conf.subcommand("resume", prefix_name=False)]
-    evaluate = Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
-    play = Annotated[Play, tyro.conf.subcommand("play", prefix_name=False)]
-    export = Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
-    bench = Annotated[Bench, tyro.conf.subcommand("bench", prefix_name=False)]
-    figure = Annotated[Figure, tyro.conf.subcommand("figure", prefix_name=False)]
+    missing, plain = tyro.MISSING, (Resume, Evaluate, Play, Export, Ask, Tell, Add, Bench, Figure)
+    begin = Begin(missing, missing, missing, missing, missing, config=start)
+    commands = [_named(Train, Train(env=missing, config=start)), _named(Begin, begin), *map(_named, plain)]
     return tyro.cli(
-        train | resume | evaluate | play | export | bench | figure,
+        functools.reduce(operator.or_, commands),
         prog="ddopg",
         description=DESCRIPTION,
         args=arguments or ["--help"],
     )
+
+
+def _named(command: type, default: Any = None) -> Any:
+    """A subcommand by the name of its class."""
+    given = {} if default is None else {"default": default}
+    return Annotated[command, tyro.conf.subcommand(command.__name__.lower(), prefix_name=False, **given)]
 
 
 def _preset_of(arguments: list[str]) -> str:

@@ -25,7 +25,10 @@ from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
 from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
+from ddopg.robot import add, ask, begin, tell
 from ddopg.rollout import FIRST_EVALUATION_SEED
+
+__all__ = ["add", "ask", "begin", "bench", "evaluate", "export", "figure", "play", "resume", "tell", "train"]
 
 
 def train(command: Train) -> None:

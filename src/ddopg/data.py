@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Trajectory(NamedTuple):
     """One rollout of one deterministic policy, padded to the horizon."""
 
-    theta: np.ndarray  # (D,)   float32, the parameters that acted
+    theta: np.ndarray  # (D,)   float32, the parameters that acted; (0,) where nobody knows them
     observations: np.ndarray  # (H, O) float32, what the policy saw before each action
     actions: np.ndarray  # (H, A) float32, what the policy answered (before any clipping by the environment)
     rewards: np.ndarray  # (H,)   float64, zero after the end
@@ -93,9 +93,10 @@ def make_trajectory(
 ) -> Trajectory:
     """Check the arrays of one episode (T ≤ horizon steps) and pad them with zeros to the horizon.
 
-    `truncated` defaults to "the episode did not terminate": then the clock, or the operator, ended it.
+    `truncated` defaults to "the episode did not terminate": then the clock, or the operator, ended it. Where nobody
+    knows the parameters that acted, `theta` is None.
     """
-    theta = np.asarray(theta, np.float32)
+    theta = np.asarray([] if theta is None else theta, np.float32)
     rewards = _finite("rewards", rewards, np.float64, ndim=1)
     observations = _finite("observations", observations, np.float32, ndim=2)
     actions = _finite("actions", actions, np.float32, ndim=2)

@@ -24,8 +24,10 @@ class Policy:
             middle, end = start + rows * columns, start + (rows + 1) * columns
             self.layers.append((theta[start:middle].reshape(rows, columns), theta[middle:end]))
             start = end
-        if len(theta) != start or not np.isfinite(theta).all():
-            raise ValueError(f"the file describes {start} finite parameters, but holds others ({len(theta)})")
+        if "own_policy" in description or len(theta) != start or not np.isfinite(theta).all():
+            raise ValueError(
+                f"expected {start} finite parameters of a plain network, found {len(theta)} others"
+            )
 
     def __call__(self, observation: np.ndarray) -> np.ndarray:
         """The action for one observation, or the actions for a batch of them."""

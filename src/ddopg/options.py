@@ -109,6 +109,73 @@ class Export:
 
 
 @dataclass(frozen=True)
+class Begin:
+    """Begin a run with a machine that speaks by files: it reads policies and writes logs."""
+
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """A new directory for the run."""
+    observations: int
+    """How many numbers an observation has."""
+    low: tuple[float, ...]
+    """The smallest value of each action."""
+    high: tuple[float, ...]
+    """The largest value of each action."""
+    horizon: int
+    """Steps that a rollout has at most."""
+    seed: int = 0
+    """The same seed and logs give the same proposals."""
+    preset: PresetName = "default"
+    """Where the options below start from."""
+    config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
+    """Everything else that can be chosen."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Write the policies to be rolled out next: DIR/proposals/NUMBER with safetensors, ONNX and a description.
+
+    Those that wait for their rollout come again until they are told.
+    """
+
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """The directory of the run."""
+    number: Annotated[int | None, tyro.conf.arg(aliases=("-n",))] = None
+    """Ask for that many new ones; if not given, as many as make sense now."""
+    new: bool = False
+    """Ask for new ones although others wait."""
+    json: bool = False
+    """Print the descriptions as one JSON list instead of the directories."""
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Take in the logs of rollouts: .csv, .npz or .json. In any order, late, or never."""
+
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """The directory of the run."""
+    logs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="LOG")]
+    """One file per rollout."""
+    proposal: int | None = None
+    """Which proposal was rolled out, where neither the file nor its place says so."""
+    json: bool = False
+    """Print one JSON object per log."""
+
+
+@dataclass(frozen=True)
+class Add:
+    """Take in logs of rollouts that were not asked for: a hand-tuned controller's, an old experiment's."""
+
+    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    """The directory of the run."""
+    logs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="LOG")]
+    """One file per rollout."""
+    policy: Path | None = None
+    """The policy that acted, a file or a run of ddopg; if not given, the nearest policy is fitted to the actions."""
+    json: bool = False
+    """Print one JSON object per log."""
+
+
+@dataclass(frozen=True)
 class Bench:
     """Compare methods on tasks: every (task, method, seed) is a job, and a finished one is never run again.
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from ddopg.config import PolicyConfig
 from ddopg.errors import SpaceError, require
@@ -28,6 +29,10 @@ class Policy(NamedTuple):
     act: Callable[[Any, Any], Any]  # (θ, observation (…, O)) → action (…, A)
     unit: tuple[float, ...]  # (A,) what counts as one action: 1, or half the range where squashed
     unsquashed: Callable[[Any, Any], Any] | None = None  # `act` before the squashing, where there is one
+    linear: bool = False  # the raw output is linear in θ
+    bias: bool = (
+        False  # the last A parameters are the output's bias; with all others zero, the action is constant
+    )
 
     @property
     def raw(self) -> Callable[[Any, Any], Any]:
@@ -75,12 +80,46 @@ def mlp(
                 x = activation(x)
         return x
 
-    return Policy(size, init, act, unit=(1.0,) * action_size)
+    return Policy(size, init, act, unit=(1.0,) * action_size, linear=not hidden, bias=True)
 
 
 def linear(observation_size: int, action_size: int) -> Policy:
     """a = K·observation + b."""
     return mlp(observation_size, action_size, ())
+
+
+def custom(
+    init: Callable[[jax.Array], Any],
+    apply: Callable[[Any, Any], Any],
+    observation_size: int,
+    action_size: int,
+) -> Policy:
+    """A policy class of your own, such as a module of Flax or Equinox.
+
+    `init(key)` gives its parameters, any pytree of arrays; `apply(parameters, observation)` the raw action (A,) for
+    one observation (O,). It must be deterministic, and smooth enough to be differentiated.
+    """
+    example, unravel = ravel_pytree(init(jax.random.key(0)))
+    answer = jax.eval_shape(apply, unravel(example), jnp.zeros(observation_size))
+    require(
+        getattr(answer, "shape", None) == (action_size,),
+        f"apply(parameters, observation) must give {action_size} numbers for one observation of {observation_size}, "
+        f"got {answer}; let the last layer have {action_size} outputs",
+        SpaceError,
+    )
+
+    def act(theta: Any, observation: Any) -> Any:
+        each = jnp.vectorize(partial(apply, unravel(theta)), signature="(o)->(a)")
+        return each(observation)
+
+    compiled = jax.jit(act)
+
+    def act_on_either(theta: Any, observation: Any) -> Any:
+        if isinstance(theta, np.ndarray) and isinstance(observation, np.ndarray):
+            return np.asarray(compiled(theta, observation))
+        return act(theta, observation)
+
+    return Policy(len(example), lambda key: ravel_pytree(init(key))[0], act_on_either, (1.0,) * action_size)
 
 
 @cache
@@ -108,9 +147,21 @@ def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ..
     return policy._replace(act=seeing(policy.act), unsquashed=unsquashed)
 
 
-def make_policy(config: PolicyConfig, observation_size: int, low: np.ndarray, high: np.ndarray) -> Policy:
-    """The policy that a configuration asks for, given the sizes and the action range."""
-    policy = mlp(observation_size, len(low), tuple(config.hidden))
+def make_policy(
+    config: PolicyConfig,
+    observation_size: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    network: Policy | None = None,
+) -> Policy:
+    """The policy that a configuration asks for, given the sizes and the action range; or a `network` of your own in
+    the place of the configured one."""
+    policy = network or mlp(observation_size, len(low), tuple(config.hidden))
+    require(
+        len(policy.unit) == len(low),
+        f"the policy has {len(policy.unit)} actions, the action space {len(low)}; they must be the same",
+        SpaceError,
+    )
     if not config.squash:
         return policy
     return squashed(policy, tuple(map(float, low)), tuple(map(float, high)))

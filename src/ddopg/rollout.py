@@ -70,20 +70,62 @@ def simulate(task: Task, policy: Policy, theta: Any, starts: Any, horizon: int |
 
 
 def evaluate(
-    env: gym.Env,
+    env: gym.Env | gym.vector.VectorEnv,
     policy: Policy,
     theta: Any,
     seeds: Sequence[int],
     horizon: int | None = None,
     time_limit: float | None = None,
 ) -> np.ndarray:
-    """Undiscounted returns of one episode per seed, for reporting: nothing is learnt from them."""
+    """Undiscounted returns of one episode per seed, for reporting: nothing is learnt from them.
+
+    A vector of environments plays as many at a time as it has copies.
+    """
+    if isinstance(env, gym.vector.VectorEnv):
+        return _evaluate_in_parallel(env, policy, np.asarray(theta, np.float32), list(seeds), horizon)
     task = getattr(env.unwrapped, "task", None)
     if task is not None:
         starts = np.stack([initial_observation(task, seed) for seed in seeds])
         horizon = problem_of(env, horizon).horizon
         return np.asarray(simulate(task, policy, theta, starts, horizon), np.float64)
     return np.array([rollout(env, policy, theta, seed, horizon, time_limit).rewards.sum() for seed in seeds])
+
+
+def _evaluate_in_parallel(
+    envs: gym.vector.VectorEnv, policy: Policy, theta: np.ndarray, seeds: list[int], horizon: int | None
+) -> np.ndarray:
+    problem, copies = problem_of(envs, horizon), envs.num_envs
+    found: list[np.ndarray] = []
+    for first in range(0, len(seeds), copies):
+        chosen = seeds[first : first + copies]
+        spare = [chosen[-1]] * (copies - len(chosen))
+        found.append(_play_together(envs, policy, theta, [*chosen, *spare], problem)[: len(chosen)])
+    return np.concatenate(found)
+
+
+def _play_together(
+    envs: gym.vector.VectorEnv, policy: Policy, theta: np.ndarray, seeds: list[int], problem: Problem
+) -> np.ndarray:
+    """Returns of one episode in each copy; one that is over waits for the others, whatever it does meanwhile."""
+    space, clip = envs.single_action_space, not takes_unclipped_actions(envs)
+    assert isinstance(space, gym.spaces.Box)
+    waits = envs.metadata.get("autoreset_mode") == gym.vector.AutoresetMode.DISABLED
+    alive, returns = np.ones(len(seeds), bool), np.zeros(len(seeds))
+    reset: Any = envs.reset  # its hints allow one seed only
+    observations, _ = _called(partial(reset, seed=seeds), ("observation", "info"), "reset", 0, seeds[0])
+    for step in range(problem.horizon):
+        seen = np.asarray(observations, np.float32).reshape(len(seeds), -1)
+        actions = np.asarray(policy.act(theta, seen)).reshape(-1, *space.shape)
+        sent = np.clip(actions, space.low, space.high) if clip else actions
+        observations, rewards, ended, cut, _ = _called(partial(envs.step, sent), STEP, "step", step, seeds[0])
+        returns += np.where(alive, rewards, 0.0)
+        over = np.asarray(ended) | np.asarray(cut)
+        alive &= ~over
+        if not alive.any():
+            break
+        if waits and over.any():  # this one must be told to begin anew
+            observations, _ = envs.reset(options={"reset_mask": over})
+    return returns
 
 
 def steps(

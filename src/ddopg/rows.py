@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ddopg._version import __version__
-from ddopg.algorithm import Info, Proposal, State
+from ddopg.algorithm import Info
 from ddopg.artefact import problem_from
 from ddopg.config import Config
 from ddopg.data import Trajectory, make_trajectory
@@ -23,6 +23,7 @@ from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import ArtefactError, ConfigError, TrajectoryError, require
 from ddopg.leaves import ARRAYS, Leaf, Length
 from ddopg.plain import from_dict, to_dict
+from ddopg.state import Proposal, State
 
 MOST_NUMBERS = 2**26  # in one padded rollout, or in the parameters of a policy
 
@@ -35,6 +36,7 @@ class Description(NamedTuple):
     environment: str | None = None  # how to make it, if it has a name
     command: dict[str, Any] = {}  # noqa: RUF012  what the command line was told
     version: str = __version__  # that wrote it
+    own_policy: int = 0  # parameters of the user's own policy class; 0: the configured one
 
 
 class Failure(NamedTuple):
@@ -66,6 +68,7 @@ def described(description: Description) -> dict[str, str]:
         "problem": description.problem._asdict(),
         "config": to_dict(description.config),
         "command": description.command,
+        **({"own_policy": description.own_policy} if description.own_policy else {}),
     }
     texts = {name: json.dumps(value) for name, value in values.items()}
     return texts | {"seal": _seal_of_texts(texts)}
@@ -85,7 +88,11 @@ def understood(texts: dict[str, Any]) -> Description:
     require(numbers <= MOST_NUMBERS, f"a rollout of {numbers} numbers is too long", ArtefactError)
     require(environment is None or type(environment) is str, "the environment has no name", ArtefactError)
     require(type(values["command"]) is dict, "the command is no table", ArtefactError)
-    return Description(problem, config, environment, values["command"], str(values["version"]))
+    size = values.get("own_policy", 0)
+    require(
+        type(size) is int and 0 <= size <= MOST_NUMBERS, f"a policy of {size!r} parameters", ArtefactError
+    )
+    return Description(problem, config, environment, values["command"], str(values["version"]), size)
 
 
 def rollout_row(
@@ -223,19 +230,24 @@ def check_seal(found: Any, expected: bytes, what: str) -> None:
     require(found == expected, f"{what} does not fit its seal: it was damaged or changed", ArtefactError)
 
 
-def check_state(state: State, found: Mapping[str, Leaf], fresh: Mapping[str, Leaf]) -> None:
-    """Counts must be counts, and what has the same name in a fresh state must have its shape and no NaN."""
+def check_state(
+    state: State, found: Mapping[str, Leaf], fresh: Mapping[str, Leaf], lengths: Sequence[int]
+) -> None:
+    """Counts must be counts, and what has the same name in a fresh state must have its shape and no NaN.
+
+    `lengths` are the steps of each rollout that was asked for.
+    """
     for name, leaf in found.items():
         require(type(leaf) is not int or leaf >= 0, f"{name} is negative", ArtefactError)
         like = fresh.get(name)
         if isinstance(like, np.ndarray) and isinstance(leaf, np.ndarray) and not name.startswith("memory."):
             fits = (leaf.dtype, leaf.shape) == (like.dtype, like.shape) and not np.isnan(leaf).any()
             require(fits, f"{name} is {leaf.dtype} {leaf.shape}, or not a number", ArtefactError)
-    memory, size = state.memory, state.centre.shape
+    size = state.centre.shape
     require(
-        state.steps == sum(t.length for t in memory.trajectories)
-        and all(p.theta.shape == size and p.theta.dtype == np.float32 for p in state.pending)
-        and state.asked >= memory.size + len(state.pending),
+        state.steps == sum(lengths)
+        and state.told == len(lengths)
+        and all(p.theta.shape == size and p.theta.dtype == np.float32 for p in state.pending),
         "the state does not fit the rollouts",
         ArtefactError,
     )

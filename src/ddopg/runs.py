@@ -7,7 +7,6 @@ a flipped bit is found when the run is opened. docs/run-format.md describes the 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import weakref
 from collections.abc import Iterator
@@ -19,8 +18,8 @@ import numpy as np
 
 from ddopg import algorithm, leaves, rows, tables
 from ddopg._version import __version__
-from ddopg.algorithm import Info, Proposal, State
-from ddopg.artefact import policy_for
+from ddopg.algorithm import Info
+from ddopg.artefact import policy_for, require_class
 from ddopg.data import Trajectory
 from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import ArtefactError, StoreError, require
@@ -28,9 +27,10 @@ from ddopg.evidence import numbers_per_pair
 from ddopg.improve import first_memory
 from ddopg.leaves import Leaf
 from ddopg.memory import check_pairs
+from ddopg.policies import Policy
 from ddopg.rows import Description, Evaluation, Failure
+from ddopg.state import Proposal, State
 
-STORE = "run.sqlite"
 IN_ROLLOUTS = frozenset(
     {"memory.trajectories", "memory.returns"}
 )  # parts of the state that are rows of their own
@@ -50,7 +50,7 @@ class RunStore:
     description: Description
 
     def __init__(self, directory: Path, writer: tables.SoleWriter, connection: sqlite3.Connection) -> None:
-        self.directory, self.path = directory, directory / STORE
+        self.directory, self.path = directory, directory / tables.STORE
         self._connection, self._writer = connection, writer
         self._leaves: dict[str, Leaf] = {}
         self._logged: dict[str, _Logged] = {}
@@ -60,8 +60,8 @@ class RunStore:
     @classmethod
     def create(cls, directory: Path, description: Description, state: State) -> RunStore:
         """Begin a run in a directory that holds none."""
-        with _owned(directory, create=True) as writer:
-            path = directory / STORE
+        with tables.owned(directory, create=True) as writer:
+            path = directory / tables.STORE
             require(
                 tables.is_empty(path),
                 f"{directory} already holds a run; go on with ddopg resume {directory}, or choose another one",
@@ -75,23 +75,33 @@ class RunStore:
                 store._connection.execute("COMMIT")
             store._accept(*written)
             store.description = description
-            _sync(directory)
+            tables.sync(directory)
         return store
 
     @classmethod
-    def resume(cls, directory: Path) -> tuple[RunStore, State]:
-        """Open a run, check everything that is in it, and take the place of its writer."""
-        with _owned(directory, create=False) as writer:
-            path = directory / STORE
+    def resume(cls, directory: Path, network: Policy | None = None) -> tuple[RunStore, State]:
+        """Open a run, check everything that is in it, and take the place of its writer.
+
+        `network` is the policy class, where the run was begun with the user's own.
+        """
+        with tables.owned(directory, create=False) as writer:
+            path = directory / tables.STORE
             store = cls(directory, writer, tables.open_existing(path))
             try:
                 with _damage(path):
                     store.description = rows.understood(dict(store._rows("SELECT name, value FROM run")))
-                    state = store._read(store.description)
+                    require_class(str(path), store.description.own_policy, network)
+                    state = store._read(store.description, network)
             except BaseException:
                 store.close()
                 raise
         return store, state
+
+    def asked(self, state: State) -> None:
+        """Proposals were handed out: they can be told by another process, or after a crash."""
+        with tables.transaction(self._connection, self.path):
+            written = self._write_state(state, state.memory.size, self._chain)
+        self._accept(*written)
 
     def tell(self, proposal: Proposal, state: State, info: Info) -> None:
         """The newest rollout of the memory, the state after it and its row of the log: one transaction."""
@@ -174,7 +184,8 @@ class RunStore:
         if not change[0]:
             return known
         self._insert("change", (name, number, *change))
-        return _Logged(rows.seal_of(known.seal, *change), known.bytes_of_changes + sum(map(len, change)))
+        grown = known.bytes_of_changes + sum(map(len, change))
+        return _Logged(rows.seal_of(known.seal, *change), grown)
 
     def _put(self, name: str, leaf: Leaf) -> None:
         self._connection.execute("DELETE FROM change WHERE name = ?", (name,))
@@ -187,11 +198,11 @@ class RunStore:
             (name, kind, shape, value),
         )
 
-    def _read(self, description: Description) -> State:
+    def _read(self, description: Description, network: Policy | None) -> State:
         """Everything, checked."""
-        policy = policy_for(description.problem, description.config)
+        policy = policy_for(description.problem, description.config, network)
         require(policy.size <= rows.MOST_NUMBERS, f"a policy of {policy.size} parameters", ArtefactError)
-        trajectories, returns, chain = self._read_rollouts(description.problem, policy.size)
+        trajectories, returns, lengths, chain = self._read_rollouts(description.problem, policy.size)
         stored = {name: rest for name, *rest in self._rows("SELECT * FROM state")}
         seal = stored.pop("seal")[2]
         found: dict[str, Leaf] = {}
@@ -214,7 +225,7 @@ class RunStore:
                 f"this is {__version__}: use that version to go on"
             ) from error
         expected = algorithm.init(policy, description.config, state.seed if state.seed >= 0 else 0)
-        rows.check_state(state, found, leaves.flatten(expected, IN_ROLLOUTS))
+        rows.check_state(state, found, leaves.flatten(expected, IN_ROLLOUTS), lengths)
         check_pairs(state.memory, numbers_per_pair(description.config, description.problem.horizon))
         self._sealed("evaluation", "rollout"), self._sealed("failure", "number")
         self._accept(found, logged, chain)
@@ -222,9 +233,11 @@ class RunStore:
 
     def _read_rollouts(
         self, problem: Problem, size: int
-    ) -> tuple[tuple[Trajectory, ...], tuple[float, ...], bytes]:
+    ) -> tuple[tuple[Trajectory, ...], tuple[float, ...], list[int], bytes]:
+        """The memory's trajectories and returns, the lengths of those that were asked for, and the last seal."""
         trajectories: list[Trajectory] = []
         returns: list[float] = []
+        lengths: list[int] = []
         chain = b""
         for row in self._connection.execute("SELECT * FROM rollout ORDER BY number"):
             *content, seal = row
@@ -234,7 +247,8 @@ class RunStore:
             trajectories.append(rows.trajectory_of(content, problem, size))
             returns.append(content[7])
             rows.info_of(content[12])
-        return tuple(trajectories), tuple(returns), chain
+            lengths += [content[4]] if content[1] >= 0 else []
+        return tuple(trajectories), tuple(returns), lengths, chain
 
     def _read_leaf(self, name: str, kind: str, shape: str, value: Any) -> tuple[Leaf, _Logged | None]:
         leaf = rows.leaf_of(kind, shape, value)
@@ -253,8 +267,8 @@ class RunStore:
 
 def description_of(directory: Path) -> Description:
     """What a run is about, without going on with it."""
-    path = directory / STORE
-    require(path.exists(), f"{directory} holds no {STORE}; give the directory of a run", ArtefactError)
+    path = directory / tables.STORE
+    require(path.exists(), f"{directory} holds no {tables.STORE}; give the directory of a run", ArtefactError)
     connection = tables.open_existing(path)
     try:
         with _damage(path):
@@ -275,29 +289,6 @@ def _damage(path: Path) -> Iterator[None]:
         raise ArtefactError(f"{path} is damaged: {error!r}; restore it from a copy") from error
 
 
-@contextmanager
-def _owned(directory: Path, create: bool) -> Iterator[tables.SoleWriter]:
-    """The lock of the directory, given back if what follows fails."""
-    try:
-        if create:
-            directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory with --out"
-        ) from error
-    require(
-        create or (directory / STORE).exists(),
-        f"{directory} holds no {STORE}; give the directory of a run",
-        ArtefactError,
-    )
-    writer = tables.SoleWriter(directory)
-    try:
-        yield writer
-    except BaseException:
-        writer.release()
-        raise
-
-
 def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logged]) -> bytes:
     parts = (
         (name, *((logged[name].seal,) if name in logged else rows.leaf_row(found[name]))) for name in found
@@ -308,12 +299,3 @@ def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logg
 def _close(connection: sqlite3.Connection, writer: tables.SoleWriter) -> None:
     connection.close()
     writer.release()
-
-
-def _sync(directory: Path) -> None:
-    """The name of a new file is safe only when its directory is."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -19,7 +19,7 @@ SCHEMA = 1
 APPLICATION = 0x64644F50  # "ddOP"
 MAGIC = b"SQLite format 3\0"
 LONGEST_VALUE = 2**29  # bytes in one cell
-LOCK = "run.lock"
+STORE, LOCK = "run.sqlite", "run.lock"
 READING, WRITING = "reading", "writing"
 
 TABLES = {
@@ -146,6 +146,38 @@ class SoleWriter:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+@contextmanager
+def owned(directory: Path, create: bool) -> Iterator[SoleWriter]:
+    """The lock of the directory, given back if what follows fails."""
+    try:
+        if create:
+            directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory with --out"
+        ) from error
+    require(
+        create or (directory / STORE).exists(),
+        f"{directory} holds no {STORE}; give the directory of a run",
+        ArtefactError,
+    )
+    writer = SoleWriter(directory)
+    try:
+        yield writer
+    except BaseException:
+        writer.release()
+        raise
+
+
+def sync(directory: Path) -> None:
+    """The name of a new file is safe only when its directory is."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -154,7 +154,7 @@ class _Evaluator:
 
 def _learn(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -> None:
     evaluator = _Evaluator(agent, command)
-    spent = agent.state.steps if steps is not None else agent.state.memory.size
+    spent = agent.state.steps if steps is not None else agent.state.told
     left = (steps if steps is not None else episodes or 0) - spent
     if left <= 0:
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ddopg
 from ddopg.exports import POLICY
-from ddopg.runs import STORE
+from ddopg.tables import STORE
 from tests.probes import Follow
 from tests.recorded import quick
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ddopg.algorithm import integer
 from ddopg.policies import Policy
+from ddopg.propose import integer
 
 
 class Checkpoint(NamedTuple):

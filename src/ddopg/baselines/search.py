@@ -12,7 +12,6 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg import explore
-from ddopg.algorithm import first_policy, stream
 from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Seen, for_raw_observations, identity, scaling_of
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
@@ -20,6 +19,7 @@ from ddopg.config import PolicyConfig
 from ddopg.envs.gym_adapter import problem_of
 from ddopg.errors import MissingPackageError
 from ddopg.policies import make_policy
+from ddopg.propose import first_policy, stream
 from ddopg.rollout import rollout
 
 Settings = ARSSettings | CMAESSettings | RandomSettings

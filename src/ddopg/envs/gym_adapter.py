@@ -36,7 +36,7 @@ def make(name: str, **options: Any) -> gym.Env:
     """The environment of that name: `cartpole`, `mountaincar`, `swimmer`, or any Gymnasium id."""
     identifier = SHORT_NAMES.get(name, name)
     try:
-        return gym.make(identifier, **options)
+        return flattened(gym.make(identifier, **options))
     except ModuleNotFoundError as error:
         raise SpaceError(
             f"{identifier}: its module cannot be imported: {error}; put its directory on PYTHONPATH, or call "
@@ -46,6 +46,22 @@ def make(name: str, **options: Any) -> gym.Env:
         raise SpaceError(f"{identifier} needs a package that is not installed: {error}") from error
     except gym.error.Error as error:
         raise unknown("environment", name, {*SHORT_NAMES, *gym.registry}) from error
+
+
+def flattened(env: gym.Env) -> gym.Env:
+    """Nested observations (dicts, tuples, choices) as one vector, by Gymnasium's own wrapper; others as they are."""
+    space = env.observation_space
+    if isinstance(space, gym.spaces.Box) or not space.is_np_flattenable:
+        return env
+    _require_no_images(space)
+    return gym.wrappers.FlattenObservation(env)
+
+
+def as_vector(env: gym.Env | None, observation: Any) -> Any:
+    """A nested observation as the vector that `flattened` makes of it; any other stays as it is."""
+    if isinstance(env, gym.wrappers.FlattenObservation) and isinstance(observation, dict | tuple | int):
+        return gym.spaces.utils.flatten(env.env.observation_space, observation)
+    return observation
 
 
 def known(name: str, remedy: str) -> str:
@@ -59,15 +75,18 @@ def known(name: str, remedy: str) -> str:
     return name
 
 
-def problem_of(env: gym.Env, horizon: int | None = None) -> Problem:
-    """The problem that an environment poses."""
+def problem_of(env: gym.Env | gym.vector.VectorEnv, horizon: int | None = None) -> Problem:
+    """The problem that an environment poses, or each copy in a vector of them."""
     if horizon is None and env.spec is not None:
         horizon = env.spec.max_episode_steps
+    if isinstance(env, gym.vector.VectorEnv):
+        return problem_of_spaces(env.single_observation_space, env.single_action_space, horizon)
     return problem_of_spaces(env.observation_space, env.action_space, horizon)
 
 
 def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
     """The problem that two spaces and a horizon pose."""
+    _require_no_images(observation_space)
     _require_box("observation", observation_space, "gymnasium.wrappers.FlattenObservation")
     _require_box("action", action_space, "a wrapper that maps a vector onto it; DD-OPG acts continuously")
     require(
@@ -113,9 +132,23 @@ def posed(env: gym.Env | None, observation_space: Any, action_space: Any, horizo
     return problem_of_spaces(observation_space, action_space, horizon)
 
 
-def takes_unclipped_actions(env: gym.Env) -> bool:
+def takes_unclipped_actions(env: gym.Env | gym.vector.VectorEnv) -> bool:
     """Whether the environment clips by itself and wants to see what the policy really asked for."""
     return bool(env.unwrapped.metadata.get("unclipped_actions", False))
+
+
+def _require_no_images(space: Any) -> None:
+    """Refuse pixels, alone or in a nested space."""
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        for part in space.values() if isinstance(space, gym.spaces.Dict) else space:
+            _require_no_images(part)
+    pixels = isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 2
+    require(
+        not pixels,
+        f"the observation space holds images, {space}; DD-OPG learns policies of few parameters: give it the "
+        "positions and velocities behind the picture, or a few features of it, by a gymnasium.ObservationWrapper",
+        SpaceError,
+    )
 
 
 def _require_box(what: str, space: Any, remedy: str) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ddopg.envs.gym_adapter import make
+from ddopg.envs.gym_adapter import flattened, make
 from ddopg.errors import RolloutError, SpaceError, UnknownNameError, require
 
 START = 60.0  # seconds in which a new process must have made its environment
@@ -157,7 +157,7 @@ def made(env: gym.Env | str | None, isolate: bool) -> gym.Env | None:
     )
     if isinstance(env, str):
         return Isolated(env) if isolate else make(env)
-    return env
+    return None if env is None else flattened(env)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
-from ddopg.algorithm import integer, stream
 from ddopg.artefact import write_atomically
 from ddopg.config import Config, SelectionConfig, SurrogateConfig
 from ddopg.data import Trajectory
@@ -32,6 +31,7 @@ from ddopg.experiments.workers import Failed
 from ddopg.memory import Memory, Selection, add
 from ddopg.plain import to_dict
 from ddopg.policies import Policy
+from ddopg.propose import integer, stream
 from ddopg.rollout import FIRST_EVALUATION_SEED, evaluate, rollout
 from ddopg.surrogate import estimate, log_weights
 
