@@ -35,11 +35,11 @@ class Info(NamedTuple):
     incumbent: float  # the value the incumbent is believed to have
     incumbent_error: float  # standard error of what the surrogate says about the incumbent
     predicted: float  # Ĵ at the new centre; NaN while the initial design runs
-    lower_bound: float
-    ess: float
+    lower_bound: float  # L at the new centre
+    ess: float  # effective sample size at the new centre
     length_scale: float  # √Σ in use, in units of the action; the geometric mean where actions differ
-    search_steps: int
-    outcome: str
+    search_steps: int  # gradient steps of the search
+    outcome: str  # how the search ended: converged, step_limit, not_finite; or initial_design
     remark: str  # what is odd about the data and how it was met; mostly empty
 
 
