@@ -1,8 +1,8 @@
 """README and docs: every code block is run, in order, by one page after the other.
 
 A block says its language. `python` is executed; the blocks of a page share their names, and one whose first line is
-`# NAME.py` is saved under that name, as the reader does. `bash` is run line by line, `ddopg` in this process. `text`
-is no code. Everything happens in a directory that looks like a clone.
+`# NAME.py` is saved under that name, as the reader does. `bash` is run line by line, `ddopg` in this process. `toml`
+is read, and loaded if it is a preset file. `text` is no code. Everything happens in a directory that looks like a clone.
 
 Budgets are cut (`smaller`): the pages are checked for being true, not for how well they learn. What is not run for
 a reason is listed below with the reason, and at least parsed.
@@ -21,6 +21,7 @@ from typing import NamedTuple
 import gymnasium as gym
 import pytest
 
+import ddopg
 from ddopg import baselines
 from ddopg.cli import main, parse
 from ddopg.options import Bench
@@ -31,17 +32,26 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-QUICK = {"train": ["--eval-episodes", "2", "--eval-points", "2", "--quiet"]}
+QUICK = {
+    "train": ["--eval-episodes", "2", "--eval-points", "2", "--quiet"],
+    "tune": ["--no-compare", "--quiet"],
+}
+SMALL = {"--trials": "1", "--workers": "1"}
 
 PARSED_ONLY = {  # beginning of a command: why it is not run
     "ddopg bench --envs cartpole --methods ddopg cmaes random ppo-tuned": "needs PyTorch",
     "ddopg bench --envs cartpole --methods ddopg random": "twenty runs; the page has a small one, which is run",
     "ddopg bench --envs cartpole --methods ddopg-released": "twenty runs",
     "ddopg bench --envs Swimmer-v5": "hours",
+    "ddopg train cartpole --log tensorboard wandb": "needs Weights & Biases",
+    "WANDB_MODE=offline ddopg train cartpole --log wandb": "needs Weights & Biases",
+    "ddopg train cartpole --log mlflow": "needs MLflow",
+    "ddopg tune swimmer": "needs a database server",
     "ddopg figure surrogate --quick": "computes for a while; tests/experiments has it smaller still",
 }
 NOT_FOR_TESTS = {  # whole lines that make the surroundings in which the tests already run
     "python3 -m venv .venv",
+    "tensorboard --logdir runs",
     ". .venv/bin/activate",
 }
 
@@ -76,6 +86,7 @@ def clone(tmp_path, monkeypatch):
     (tmp_path / "src").symlink_to(ROOT / "src")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     known = set(gym.registry)
     yield tmp_path
     for name in set(gym.registry) - known:
@@ -114,6 +125,9 @@ def run_commands(page, block, names):
             continue
         if words[:3] == ["python", "-m", "ddopg"]:
             words = words[2:]
+        while re.fullmatch(r"[A-Z_]+=\S*", words[0]):  # set for one command, all of which are only parsed
+            assert any(command.startswith(beginning) for beginning in PARSED_ONLY), command
+            words = words[1:]
         assert words[0] in PROGRAMS, f"{page.name}: no test knows how to run {command!r}"
         PROGRAMS[words[0]](command, words[1:])
 
@@ -124,9 +138,12 @@ def run_ddopg(command, arguments):
         if isinstance(parsed, Bench):
             assert [baselines.method(name) for name in parsed.methods]
         return
+    if arguments[0] == "train" and not {"--steps", "--episodes"} & set(arguments):
+        arguments += ["--steps", "10000"]  # as the command takes it
     for i, word in enumerate(arguments[:-1]):
         if word in ("--steps", "--episodes"):
             arguments[i + 1] = str(smaller(arguments[i + 1]))
+        arguments[i + 1] = SMALL.get(word, arguments[i + 1])
     assert main([*arguments, *QUICK.get(arguments[0], [])]) == 0, command
 
 
@@ -162,7 +179,18 @@ def copy(command, arguments):
         shutil.copy(source, target)
 
 
-LANGUAGES = {"python": run_python, "bash": run_commands, "text": lambda page, block, names: None}
+def read_toml(page, block, names):
+    if "changes" in tomllib.loads(block.text):
+        Path("preset.toml").write_text(block.text)
+        ddopg.load_config("preset.toml")
+
+
+LANGUAGES = {
+    "python": run_python,
+    "bash": run_commands,
+    "toml": read_toml,
+    "text": lambda page, block, names: None,
+}
 PROGRAMS = {
     "ddopg": run_ddopg,
     "make": check_make,
