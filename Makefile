@@ -11,7 +11,7 @@ demo: .venv/installed                 ## train on cartpole and show the result
 test: .venv/installed-test            ## the fast test suite
 	$(BIN)/python -m pytest
 
-slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch or Ray
+slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
 check: docs                           ## format, lint, types, tests, line coverage of at least 95 %, the site

@@ -17,9 +17,8 @@ import numpy as np
 
 from ddopg.config import preset
 from ddopg.experiments import bench, stats, workers
-from ddopg.experiments.figures.ablation import changed
 from ddopg.experiments.jobs import Job
-from ddopg.plain import to_dict
+from ddopg.plain import changed, to_dict
 
 HERE = Path(__file__).parent / "default"
 BUDGETS = {"cartpole": 4_000, "mountaincar": 30_000, "swimmer": 60_000}

@@ -12,7 +12,7 @@ from ddopg.algorithm import ask, init, tell
 from ddopg.config import PRESETS, Config, preset
 from ddopg.data import Estimate, make_trajectory
 from ddopg.errors import TrajectoryError
-from ddopg.improve import Improvement
+from ddopg.improve import Improvement, improve
 from ddopg.memory import Memory, Selection
 from ddopg.policies import linear, squashed
 from ddopg.rollout import rollout
@@ -309,6 +309,22 @@ class TestDefault:
             average = average + settled.search.follow * (state.centre - average)
             np.testing.assert_allclose(state.incumbent.theta, average, rtol=1e-4)
             assert info.incumbent == state.incumbent.value
+
+    def test_the_incumbents_error_belongs_to_the_estimate_that_is_its_value(self, monkeypatch):
+        found = []
+        monkeypatch.setattr(algorithm, "improve", lambda *given: found.append(improve(*given)) or found[-1])
+        _, infos = default_play(Follow(), 1, 70)
+        assert all(np.isnan(info.incumbent_error) for info in infos[:7])
+        sources = set()
+        for info, each in zip(infos[7:], found, strict=True):
+            estimates = {"average": each.at_average, "incumbent": each.at_incumbent}
+            errors = {
+                float(np.sqrt(e.variance / e.ess)): name
+                for name, e in estimates.items()
+                if float(e.mean) == info.incumbent
+            }
+            sources.add(errors[info.incumbent_error])
+        assert sources == {"average", "incumbent"}
 
     def test_the_search_cools_with_episodes_worth_of_steps(self):
         state, _ = default_play(Follow(), 1, 9)

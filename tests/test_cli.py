@@ -100,7 +100,7 @@ class TestHelp:
             ["--help"],
             *(
                 [name, "--help"]
-                for name in ("train", "resume", "evaluate", "play", "export", "bench", "figure")
+                for name in ("train", "resume", "evaluate", "play", "export", "bench", "tune", "figure")
             ),
         ],
     )
@@ -152,7 +152,9 @@ class TestParse:
 class TestTrain:
     def test_it_leaves_everything_in_its_directory(self, run):
         derived = {"evaluation.csv", "learning_curve.png", "policy.safetensors", "progress.csv"}
-        assert set(os.listdir(run)) == derived | {"run.sqlite", "run.lock"}
+        events = {path.name for path in run.glob("events.out.tfevents.*")}
+        assert len(events) == 1
+        assert set(os.listdir(run)) == derived | events | {"run.sqlite", "run.lock"}
         progress, evaluation = read_table(run / "progress.csv"), read_table(run / "evaluation.csv")
         assert progress["rollout"] == list(range(1, 9))
         assert np.sum(progress["length"]) == progress["steps"][-1]

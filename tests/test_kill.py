@@ -12,6 +12,7 @@ import pytest
 
 from ddopg.tables import STORE
 from tests.recorded import everything, rows
+from tests.test_loggers import curves
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = ["--seed", "3", "--search.steps", "10", "--selection.size", "20"]
@@ -113,4 +114,5 @@ def test_a_run_killed_at_random_instants_ends_like_one_that_was_not(kills, episo
         assert everything(run) == whole
         for name in ("progress.csv", "evaluation.csv", "policy.safetensors"):
             assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert curves(run) == curves(tmp_path / "whole")
         assert not list(run.glob(".*.draft"))

@@ -1,6 +1,7 @@
 """The surrogate against the oracle, its limits in Σ, and the table of log-likelihoods."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -472,6 +473,21 @@ class TestLengthScaleFromTheData:
         assert estimate(problem, problem.target, held, ess_share=0.4).ess == pytest.approx(4, rel=1e-3)
         expected = held.sharpness * self.tables(problem)[0]
         np.testing.assert_allclose(held.table[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
+
+    def test_the_length_scale_in_use_given_by_hand_does_the_same(self):
+        problem = random_problem(3, number=10)
+        memory, selection = remembered(problem), Selection(np.arange(10), np.ones(10, int))
+        _, held = prepare(memory, selection, problem, 12, ess_share=0.4)
+        scale = V.length_scale_in_use(problem.policy, held, config(problem, ess_share=0.4))
+        sigma = problem.sigma * scale / scipy.stats.gmean(problem.sigma)
+        _, given = prepare(memory, selection, problem._replace(sigma=sigma), 12)
+        assert given.sharpness == 1
+        np.testing.assert_allclose(given.table, held.table, rtol=1e-3, atol=1e-4)
+
+    def test_it_is_the_geometric_mean_where_actions_differ(self):
+        chosen = SurrogateConfig(length_scale=(0.5, 8.0))
+        held = SimpleNamespace(sharpness=jnp.asarray(4.0))
+        assert V.length_scale_in_use(linear(1, 2), held, chosen) == pytest.approx(2.0 / 2)
 
     def test_padding_rows_do_not_count(self):
         table, at = self.tables(random_problem(3, number=6))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ddopg.data import Trajectory, make_trajectory
     from ddopg.errors import DDOPGError
     from ddopg.policies import Policy
+    from ddopg.presets import load_config
     from ddopg.rollout import evaluate
     from ddopg.state import State
 
@@ -34,6 +35,7 @@ _HOMES = {
     "make_trajectory": "data",
     "DDOPGError": "errors",
     "Policy": "policies",
+    "load_config": "presets",
     "evaluate": "rollout",
 }
 
@@ -50,6 +52,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "load",
+    "load_config",
     "make_trajectory",
     "preset",
 ]

@@ -14,8 +14,8 @@ from ddopg import explore
 from ddopg.config import Config
 from ddopg.data import Evidence, Trajectory
 from ddopg.errors import TrajectoryError, require
-from ddopg.evidence import prepare
-from ddopg.improve import Improvement, improve
+from ddopg.evidence import length_scale_in_use, prepare
+from ddopg.improve import Improvement, error_at, improve
 from ddopg.magnitude import LARGEST_BOUND, is_sound, measured, remark, reward_unit
 from ddopg.memory import Memory, Selection, select
 from ddopg.memory import add as remember
@@ -33,9 +33,11 @@ class Info(NamedTuple):
     return_: float  # of this rollout
     length: int  # of this rollout
     incumbent: float  # the value the incumbent is believed to have
+    incumbent_error: float  # standard error of what the surrogate says about the incumbent
     predicted: float  # Ĵ at the new centre; NaN while the initial design runs
     lower_bound: float  # L at the new centre
     ess: float  # effective sample size at the new centre
+    length_scale: float  # √Σ in use, in units of the action; the geometric mean where actions differ
     search_steps: int  # gradient steps of the search
     outcome: str  # how the search ended: converged, step_limit, not_finite; or initial_design
     remark: str  # what is odd about the data and how it was met; mostly empty
@@ -104,13 +106,7 @@ def _turn(
     state = _remember(state, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return state, _info(state, trajectory)
-    rng = stream(state.seed, state.memory.size, "selection")
-    selection = select(rng, np.asarray(state.memory.returns), config.selection)
-    unit = _units(state, config)
-    worth = reward_unit(state.memory, selection)  # 1, unless the rewards are of an extraordinary size
-    memory = measured(state.memory, selection, worth)
-    memory, evidence = prepare(memory, selection, state.centre, unit, policy, config)
-    memory = memory._replace(trajectories=state.memory.trajectories)
+    memory, evidence, selection, unit, worth = gather(state, policy, config)
     state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
     found = _improvement(state, evidence, unit, worth, policy, config)
     if is_sound(found):
@@ -119,7 +115,21 @@ def _turn(
             newest = _return_of_newest(state, selection, evidence, worth)
             incumbent = _next_incumbent(state, proposal, newest, found, config)
             state = state._replace(incumbent=incumbent._replace(value=incumbent.value * worth))
-    return state, _info(state, trajectory, found, selection, worth)
+    scale = length_scale_in_use(policy, evidence, config.surrogate)
+    return state, _info(state, trajectory, found, selection, worth, scale)
+
+
+def gather(
+    state: State, policy: Policy, config: Config
+) -> tuple[Memory, Evidence, Selection, np.ndarray, float]:
+    """What a search from the centre rests on: the memory with its pairs, the evidence, which trajectories it holds,
+    the parameters' units, and the unit of its rewards: 1, unless they are of an extraordinary size."""
+    rng = stream(state.seed, state.memory.size, "selection")
+    selection = select(rng, np.asarray(state.memory.returns), config.selection)
+    unit, worth = _units(state, config), reward_unit(state.memory, selection)
+    memory = measured(state.memory, selection, worth)
+    memory, evidence = prepare(memory, selection, state.centre, unit, policy, config)
+    return memory._replace(trajectories=state.memory.trajectories), evidence, selection, unit, worth
 
 
 def _units(state: State, config: Config) -> np.ndarray:
@@ -214,6 +224,7 @@ def _info(
     found: Improvement | None = None,
     selection: Selection | None = None,
     worth: float = 1.0,
+    length_scale: float = np.nan,
 ) -> Info:
     return Info(
         rollout=state.memory.size,
@@ -221,9 +232,11 @@ def _info(
         return_=state.memory.returns[-1],
         length=trajectory.length,
         incumbent=state.incumbent.value,
+        incumbent_error=error_at(state.incumbent.theta, found) * worth if found else np.nan,
         predicted=float(found.at_centre.mean) * worth if found else np.nan,
         lower_bound=float(found.at_centre.lower_bound) * worth if found else np.nan,
         ess=float(found.at_centre.ess) if found else np.nan,
+        length_scale=length_scale,
         search_steps=int(found.search.steps) if found else 0,
         outcome=Outcome(int(found.search.outcome)).name.lower() if found else "initial_design",
         remark=remark(state.memory, selection, state.effects, worth, found) if found and selection else "",

@@ -22,6 +22,7 @@ from ddopg.algorithm import Info
 from ddopg.artefact import TrainedPolicy, write_atomically
 from ddopg.errors import require
 from ddopg.rollout import FIRST_EVALUATION_SEED, evaluate
+from ddopg.rows import Evaluation
 
 
 class Learner(Protocol):
@@ -169,6 +170,7 @@ class EvalCallback(_Every):
         self.callback_after_eval = _child(self, callback_after_eval)
         self.log_path, self.best_model_save_path = log_path, best_model_save_path
         self.best_mean_reward = self.last_mean_reward = -np.inf
+        self.latest: Evaluation | None = None
         self.evaluations_timesteps: list[int] = []
         self.evaluations_results: list[np.ndarray] = []
 
@@ -177,6 +179,8 @@ class EvalCallback(_Every):
         seeds = range(first, first + self.n_eval_episodes)
         returns = evaluate(self.eval_env, trained.policy, trained.theta, seeds, trained.problem.horizon)
         self.last_mean_reward = float(returns.mean())
+        rest = (float(returns.std()), float(returns.min()), len(returns))
+        self.latest = Evaluation(self.info.rollout, self.num_timesteps, self.last_mean_reward, *rest)
         self._log(returns)
         going_on = True
         if self.last_mean_reward > self.best_mean_reward:

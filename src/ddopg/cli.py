@@ -10,10 +10,25 @@ from typing import Annotated, Any
 
 import tyro
 
+from ddopg import presets
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
-from ddopg.errors import DDOPGError
-from ddopg.options import Add, Ask, Begin, Bench, Evaluate, Export, Figure, Play, Resume, Tell, Train
+from ddopg.errors import DDOPGError, require
+from ddopg.options import (
+    Add,
+    Ask,
+    Begin,
+    Bench,
+    Evaluate,
+    Export,
+    Figure,
+    Play,
+    Report,
+    Resume,
+    Tell,
+    Train,
+    Tune,
+)
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -40,15 +55,20 @@ def main(arguments: list[str] | None = None) -> int:
         return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-Command = Train | Resume | Evaluate | Play | Export | Begin | Ask | Tell | Add | Bench | Figure
+Command = (
+    Train | Resume | Evaluate | Play | Export | Report | Begin | Ask | Tell | Add | Bench | Tune | Figure
+)
 
 
 def parse(arguments: list[str]) -> Command:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
-    start = PRESETS.get(_preset_of(arguments), Config())
-    missing, plain = tyro.MISSING, (Resume, Evaluate, Play, Export, Ask, Tell, Add, Bench, Figure)
-    begin = Begin(missing, missing, missing, missing, missing, config=start)
-    commands = [_named(Train, Train(env=missing, config=start)), _named(Begin, begin), *map(_named, plain)]
+    start = _start(arguments)
+    missing, plain = (
+        tyro.MISSING,
+        (Resume, Evaluate, Play, Export, Report, Ask, Tell, Add, Bench, Tune, Figure),
+    )
+    begin = Begin(missing, missing, missing, missing, missing, config=start.config)
+    commands = [_named(Train, start), _named(Begin, begin), *map(_named, plain)]
     return tyro.cli(
         functools.reduce(operator.or_, commands),
         prog="ddopg",
@@ -63,11 +83,23 @@ def _named(command: type, default: Any = None) -> Any:
     return Annotated[command, tyro.conf.subcommand(command.__name__.lower(), prefix_name=False, **given)]
 
 
-def _preset_of(arguments: list[str]) -> str:
-    """The preset is read before the rest, because the defaults of all other options come from it."""
+def _start(arguments: list[str]) -> Train:
+    """The preset or its file is read before the rest, because the defaults of all other options come from it."""
+    name, path = _value_of("--preset", arguments), _value_of("--config", arguments)
+    if path is None or arguments[0] != "train":
+        return Train(env=tyro.MISSING, config=PRESETS.get(name or "default", Config()))
+    file = presets.read(path)
+    require(
+        name in (None, file.preset),
+        f"{path} starts from the preset {file.preset!r}, --preset says {name!r}; leave out --preset",
+    )
+    return Train(env=tyro.MISSING, preset=file.preset, config=file.config)  # type: ignore[arg-type]
+
+
+def _value_of(option: str, arguments: list[str]) -> str | None:
     for i, argument in enumerate(arguments):
-        if argument == "--preset" and i + 1 < len(arguments):
+        if argument == option and i + 1 < len(arguments):
             return arguments[i + 1]
-        if argument.startswith("--preset="):
+        if argument.startswith(f"{option}="):
             return argument.partition("=")[2]
-    return "default"
+    return None

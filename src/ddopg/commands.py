@@ -13,27 +13,46 @@ import gymnasium as gym
 import numpy as np
 from rich.console import Console
 
-from ddopg import baselines, deploy, training, video
+from ddopg import baselines, deploy, minari, training, video
+from ddopg import report as pages
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
 from ddopg.artefact import TrainedPolicy, load
 from ddopg.budget import check_budget
 from ddopg.compilation import keep_compiled_programs
 from ddopg.envs.gym_adapter import known, make, problem_of
-from ddopg.errors import ArtefactError, SpaceError, require
+from ddopg.errors import ArtefactError, MissingPackageError, SpaceError, require
 from ddopg.experiments import bench as benchmark
 from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train
+from ddopg.loggers import loggers_for
+from ddopg.minari.library import KEY
+from ddopg.options import Bench, Evaluate, Export, Figure, Play, Report, Resume, Train, Tune
 from ddopg.robot import add, ask, begin, tell
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
-__all__ = ["add", "ask", "begin", "bench", "evaluate", "export", "figure", "play", "resume", "tell", "train"]
+__all__ = [
+    "add",
+    "ask",
+    "begin",
+    "bench",
+    "evaluate",
+    "export",
+    "figure",
+    "play",
+    "report",
+    "resume",
+    "tell",
+    "train",
+    "tune",
+]
 
 
 def train(command: Train) -> None:
     """Learn, evaluate on the way, save; whatever happens, `resume` goes on from the last rollout."""
     check_budget(training.step_budget(command), command.episodes)
+    directory = command.out or _new_directory(command)
+    loggers_for(command.log, directory, command.project)  # says what is not installed, first of all
     training.check(command)
     agent = DDOPG(
         command.env,
@@ -42,19 +61,20 @@ def train(command: Train) -> None:
         horizon=command.horizon,
         isolate=command.isolate,
     )
-    agent.record(command.out or _new_directory(command), _told(command))
+    agent.record(directory, _told(command))
     training.run(agent, command, training.step_budget(command), command.episodes)
 
 
 def resume(command: Resume) -> None:
     """Go on where a run stopped: to its own budget, or to a new one counted from its beginning."""
     told = training.told_by(command.directory)
+    told = dataclasses.replace(told, quiet=command.quiet, log=command.log or told.log)
+    loggers_for(told.log, command.directory, told.project)
     agent = DDOPG.resume(command.directory, env=command.env, isolate=told.isolate)
     steps, episodes = command.steps, command.episodes
     if steps is None and episodes is None:
         steps, episodes = training.step_budget(told), told.episodes
     check_budget(steps, episodes)
-    told = dataclasses.replace(told, quiet=command.quiet)
     training.run(agent, told, steps, episodes)
 
 
@@ -88,7 +108,16 @@ def play(command: Play) -> None:
 
 
 def export(command: Export) -> None:
-    """Write the policy in the format that the file's name asks for."""
+    """Write the policy in the format that the file's name asks for, or the rollouts as a data set."""
+    require(
+        (command.target is None) != (command.minari is None),
+        "say what to write: a file, as in ddopg export DIR policy.onnx, or a data set, as in "
+        "ddopg export DIR --minari mine/cartpole-v0",
+    )
+    if command.minari is not None:
+        _export_rollouts(command, command.minari)
+        return
+    assert command.target is not None
     require(
         command.target.suffix == ".onnx",
         f"the file's name must end in .onnx, got {command.target}; a machine with only NumPy reads the policy file "
@@ -96,6 +125,33 @@ def export(command: Export) -> None:
     )
     path = deploy.to_onnx(load(policy_file(command.source)), command.target)
     Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
+
+
+def _export_rollouts(command: Export, name: str) -> None:
+    require(
+        command.source.is_dir(),
+        f"a data set is made of the rollouts of a run, got {command.source}; give the directory of a run",
+        ArtefactError,
+    )
+    dataset = minari.export(
+        command.source, name, command.env, overwrite=command.overwrite, author=command.author
+    )
+    last = dataset.storage.metadata[KEY]["last_observations"]
+    Console().print(
+        f"{dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps; last observations: "
+        f"{last['replayed']:,} replayed, {last['repeated']:,} repeated\n"
+        f"data set: {name} in {dataset.spec.data_path}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def report(command: Report) -> None:
+    """One page of all the runs."""
+    require(len(command.directories) > 0, "give at least one run: ddopg report DIR... -o report.html")
+    keep_compiled_programs()
+    path = pages.write(command.directories, command.out, time.strftime("%Y-%m-%d %H:%M"))
+    Console().print(f"report: {path} ({path.stat().st_size / 1e6:.1f} MB)", highlight=False, soft_wrap=True)
 
 
 def bench(command: Bench) -> int:
@@ -110,6 +166,15 @@ def bench(command: Bench) -> int:
     benchmark.print_table(wanted, command.out, console)
     console.print(f"records: {command.out / benchmark.RECORDS}", highlight=False, soft_wrap=True)
     return _report_failures(failures, command.out)
+
+
+def tune(command: Tune) -> int:
+    """Search for better settings, then compare them with the preset; 1 if a run of the comparison failed."""
+    try:
+        from ddopg import tuning
+    except ImportError as error:
+        raise MissingPackageError("ddopg tune needs the package optuna", "tune") from error
+    return _report_failures(tuning.run(command), tuning.home_of(command))
 
 
 def figure(command: Figure) -> int:
@@ -188,5 +253,5 @@ def _told(command: Train) -> dict[str, object]:
     return {
         f.name: getattr(command, f.name)
         for f in dataclasses.fields(command)
-        if f.name not in ("config", "out", "quiet")
+        if f.name not in ("config", "config_file", "out", "quiet")
     }

@@ -17,7 +17,7 @@ from ddopg.config import Config, SurrogateConfig
 from ddopg.data import Evidence, Trajectory
 from ddopg.memory import Memory, Pairs, Selection, seat
 from ddopg.policies import Policy
-from ddopg.surrogate import log_likelihoods
+from ddopg.surrogate import length_scales, log_likelihoods
 
 PAIRS_AT_ONCE = 64  # one compiled program computes this many (policy, trajectory) pairs
 STRENGTH_OF_MERIT = 10.0  # prior variance of what policies explain, relative to the noise of a single rollout
@@ -172,6 +172,12 @@ def sharpness_for_ess(log_p: Array, at: Array, counts: Array, share: float) -> A
 
     low, high = jax.lax.fori_loop(0, 30, halve, (jnp.log(SOFTEST), jnp.log(SHARPEST)))
     return jnp.exp((low + high) / 2)
+
+
+def length_scale_in_use(policy: Policy, evidence: Evidence, config: SurrogateConfig) -> float:
+    """√Σ after its fit to the data; the geometric mean over the actions."""
+    scales = length_scales(policy, config) / math.sqrt(float(evidence.sharpness))
+    return float(np.exp(np.mean(np.log(scales))))
 
 
 def _complete(

@@ -1,4 +1,4 @@
-"""The files beside the run store: the incumbent, and tables and a picture made from the store for other programs.
+"""The files beside the run store: the incumbent, and tables and a picture for other programs.
 
 `policy.safetensors` (the incumbent), `progress.csv` (a row per rollout), `evaluation.csv` (a row per evaluation of
 the incumbent), `learning_curve.png`. Nothing is ever read back from them to go on with a run.
@@ -8,28 +8,57 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ddopg.algorithm import Info
 from ddopg.artefact import write_atomically
-from ddopg.rows import Evaluation
+from ddopg.rows import Evaluation, columns_of_log
+
+Row = Mapping[str, Any]  # column → value
 
 POLICY = "policy.safetensors"
 PROGRESS = "progress.csv"
 EVALUATION = "evaluation.csv"
 CURVE = "learning_curve.png"
+PROGRESS_COLUMNS = columns_of_log()
 EVALUATION_COLUMNS = ("steps", "rollout", "mean", "std", "worst", "episodes")
+END = "\r\n"  # of a row
 
 
-def write_tables(directory: Path, log: Iterable[dict[str, Any]], evaluations: Iterable[Evaluation]) -> None:
+def write_tables(directory: Path, log: Iterable[Row], evaluations: Iterable[Evaluation]) -> None:
     """Both tables, each whole or not at all."""
-    names = [name.rstrip("_") for name in Info._fields]
-    _write(directory / PROGRESS, names, ([row[name] for name in names] for row in log))
-    rows = ([getattr(row, name) for name in EVALUATION_COLUMNS] for row in evaluations)
-    _write(directory / EVALUATION, EVALUATION_COLUMNS, rows)
+    for name, columns, rows in (
+        (PROGRESS, PROGRESS_COLUMNS, log),
+        (EVALUATION, EVALUATION_COLUMNS, (evaluation._asdict() for evaluation in evaluations)),
+    ):
+        text = "".join(_line(columns, row) for row in rows)
+        write_atomically(directory / name, (_header(columns) + text).encode())
+
+
+def append_row(path: Path, columns: Sequence[str], row: Row) -> None:
+    """One row more, in one piece, there for every reader when this returns."""
+    with path.open("ab", buffering=0) as file:
+        file.write(_line(columns, row).encode())
+
+
+def continue_table(path: Path, columns: Sequence[str], up_to: float = math.inf) -> int:
+    """Make the table ready for more rows: whole rows up to that rollout stay, others go. The rollout of the last."""
+    text = path.read_bytes().decode(errors="replace") if path.exists() else ""
+    header, *lines = text.split(END)[:-1] or [""]  # what follows the last end of a row is torn
+    kept: list[str] = []
+    reached = 0
+    for line in lines if header + END == _header(columns) else []:
+        row = dict(zip(columns, next(csv.reader([line]), []), strict=False))
+        rollout = _number(row.get("rollout", ""))
+        if not reached < rollout <= up_to:
+            break
+        kept.append(line + END)
+        reached = int(rollout)
+    write_atomically(path, (_header(columns) + "".join(kept)).encode())
+    return reached
 
 
 def remove_drafts(directory: Path) -> None:
@@ -51,12 +80,15 @@ def read_table(path: Path) -> dict[str, list[float]]:
     return {name: [_number(row[name]) for row in rows] for name in (rows[0] if rows else {})}
 
 
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def _header(columns: Sequence[str]) -> str:
+    return ",".join(columns) + END
+
+
+def _line(columns: Sequence[str], row: Row) -> str:
+    """What an older version did not log is NaN."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_atomically(path, text.getvalue().encode())
+    csv.writer(text, lineterminator=END).writerow([row.get(name, math.nan) for name in columns])
+    return text.getvalue()
 
 
 def _number(text: str) -> float:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -80,6 +81,12 @@ def first_memory(size: int, config: Config) -> Any:
     if config.search.natural:
         optimiser = optax.chain(precondition(jnp.eye(1), config.search.natural), optimiser)
     return optimiser.init(origin)
+
+
+def error_at(incumbent: np.ndarray, found: Improvement) -> float:
+    """√(variance / ESS): the standard error of what the surrogate says about the incumbent, old or just replaced."""
+    here = found.at_average if np.array_equal(incumbent, found.average) else found.at_incumbent
+    return float(jnp.sqrt(here.variance / here.ess))
 
 
 def unit_of_value(here: Estimate, evidence: Evidence, bound: Array, config: Config) -> Array:

@@ -11,6 +11,7 @@ import tyro
 from ddopg.config import Config
 
 PresetName = Literal["default", "paper", "released"]
+LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 FigureName = Literal[
     "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"
 ]
@@ -30,6 +31,8 @@ class Train:
     """The same seed, options and machine give the same run."""
     preset: PresetName = "default"
     """Where the options below start from."""
+    config_file: Annotated[Path | None, tyro.conf.arg(name="config", metavar="FILE")] = None
+    """A preset file (.toml or .json), as `ddopg tune` writes one: a preset and what is changed of it."""
     out: Path | None = None
     """Directory for the results; a new one below runs/ if not given."""
     horizon: int | None = None
@@ -46,6 +49,10 @@ class Train:
     """Run the environment in a process of its own, which may hang in compiled code or die."""
     check: bool = True
     """Look at the environment with Gymnasium's checker first."""
+    log: tuple[LoggerName, ...] = ()
+    """Where to log; the tables (csv) are always written. tensorboard, where it is installed, if not given."""
+    project: str = "ddopg"
+    """Project of Weights & Biases, or experiment of MLflow, that the run appears in."""
     quiet: bool = False
     """No progress display."""
     config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
@@ -64,6 +71,8 @@ class Resume:
     """The same in rollouts."""
     env: str | None = None
     """The environment, where it lives in a module of yours: a file may not say which module to import."""
+    log: tuple[LoggerName, ...] = ()
+    """Where to log from now on; as at the beginning of the run if not given."""
     quiet: bool = False
     """No progress display."""
 
@@ -100,12 +109,30 @@ class Play:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a saved policy for machines without this library."""
+    """Write a saved policy for machines without this library, or the rollouts of a run as a Minari data set."""
 
     source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
     """A run directory or a policy file."""
-    target: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE.onnx")]
+    target: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE.onnx")] = None
     """Where to write. ONNX: observation (batch, O) → action (batch, A), squashed and clipped."""
+    minari: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Instead of a file: every rollout of the run as the Minari data set namespace/name-v0."""
+    env: str | None = None
+    """The environment, where it lives in a module of yours; it is needed to see the last observations."""
+    author: str | None = None
+    """Who made the data, for the metadata of the data set."""
+    overwrite: bool = False
+    """Replace a data set of that name."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Make one page of some runs: learning curves, rollouts, memory, the surrogate with a slider for Σ."""
+
+    directories: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR…")]
+    """Run directories, finished or not. Those of one task and configuration are shown as its seeds."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The page: one file that works offline."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +226,49 @@ class Bench:
     """Directory for the records. Stopped at any time, the same command goes on from what is there."""
     eval_episodes: int = 100
     """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
+    quiet: bool = False
+    """No progress display."""
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Search for better settings on a task with Optuna, and compare the best with the preset on fresh seeds.
+
+    Several processes or machines may run the same command with one --storage; stopped at any time, it goes on.
+    """
+
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
+    steps: int = 10_000
+    """Budget of every run, in environment steps."""
+    trials: int = 50
+    """How many settings are tried, by all processes together; a larger number goes on with a finished study."""
+    seeds: int = 5
+    """Runs per trial, each with a seed of its own; the same seeds for all trials."""
+    fresh_seeds: int = 10
+    """Seeds of the last comparison; no trial has seen them."""
+    preset: PresetName = "default"
+    """What is tuned, and compared with at the end."""
+    params: tuple[str, ...] = ()
+    """Settings to search, such as exploration.noise search.radius; the preset's most important ones if not given."""
+    ranges: Path | None = None
+    """A .toml or .json file of ranges: "search.radius" = {low = 0.1, high = 2.0, log = true}, or a list of values."""
+    score: Literal["area", "final"] = "area"
+    """What is maximised: the incumbent's return averaged over the learning curve, or at its end."""
+    eval_episodes: int = 20
+    """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
+    workers: int = 1
+    """Trials at the same time, in local processes of one thread each."""
+    storage: str | None = None
+    """Where the study is kept: an SQLAlchemy URL that all machines reach; sqlite:///OUT/study.sqlite if not given."""
+    study: str | None = None
+    """Name of the study in its storage; ENV-PRESET if not given."""
+    out: Path | None = None
+    """Directory for the results, runs/tune-ENV if not given."""
+    seed: int = 0
+    """Another seed has other trials, other seeds for them, and other fresh ones."""
+    compare: bool = True
+    """At the end, wait for the trials of other processes and compare; --no-compare on machines that only help."""
     quiet: bool = False
     """No progress display."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -28,6 +29,30 @@ def from_dict(values: dict[str, Any], kind: type) -> Any:
         if name not in hints:
             raise unknown(f"field of {kind.__name__}", name, hints)
     return kind(**{name: _typed(name, value, hints[name]) for name, value in values.items()})
+
+
+def changed(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """The settings with some fields replaced, each named `field` or `part.field`; all at once, because they may be
+    sound only together."""
+    values = to_dict(settings)
+    known = flattened(values)
+    for name, value in changes.items():
+        if name not in known:
+            raise unknown("setting", name, known)
+        part, _, field = name.rpartition(".")
+        (values[part] if part else values)[field] = value
+    return from_dict(values, type(settings))
+
+
+def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables within a table as one, with names `part.field`."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{field}": inner for field, inner in flattened(value).items()}
+        else:
+            flat[name] = value
+    return flat
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:

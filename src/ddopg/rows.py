@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,16 @@ class Description(NamedTuple):
     command: dict[str, Any] = {}  # noqa: RUF012  what the command line was told
     version: str = __version__  # that wrote it
     own_policy: int = 0  # parameters of the user's own policy class; 0: the configured one
+
+
+class Rollout(NamedTuple):
+    """A rollout as it is stored."""
+
+    number: int  # from 1, in the order they were told
+    proposal: int
+    purpose: str
+    value: float  # the (discounted) return
+    trajectory: Trajectory
 
 
 class Failure(NamedTuple):
@@ -116,6 +126,21 @@ def rollout_row(
     )
 
 
+def rollouts_of(
+    found: Iterable[Sequence[Any]], problem: Problem, size: int
+) -> Iterator[tuple[Rollout, bytes]]:
+    """The rows of the table `rollout` in order, each checked, with its seal, which covers those before it too."""
+    chain = b""
+    for expected, row in enumerate(found, start=1):
+        *content, seal = row
+        chain = seal_of(chain, *content)
+        check_seal(seal, chain, f"rollout {content[0]}")
+        require(content[0] == expected, f"rollout {expected} is missing", ArtefactError)
+        trajectory = trajectory_of(content, problem, size)
+        info_of(content[12])
+        yield Rollout(content[0], content[1], content[2], content[7], trajectory), chain
+
+
 def trajectory_of(row: Sequence[Any], problem: Problem, size: int) -> Trajectory:
     """The inverse of `rollout_row`."""
     number, _, _, seed, steps, terminated, truncated, value, theta, observations, actions, rewards, _ = row
@@ -137,6 +162,16 @@ def trajectory_of(row: Sequence[Any], problem: Problem, size: int) -> Trajectory
         )
     except TrajectoryError as error:
         raise ArtefactError(f"rollout {number}: {error}") from error
+
+
+def columns_of_log() -> tuple[str, ...]:
+    """The names in a row of the log."""
+    return tuple(name.rstrip("_") for name in Info._fields)
+
+
+def named(info: Info) -> dict[str, Any]:
+    """A row of the log: names and values."""
+    return dict(zip(columns_of_log(), info, strict=True))
 
 
 def info_of(text: str) -> dict[str, Any]:
@@ -254,8 +289,7 @@ def check_state(
 
 
 def _info_text(info: Info) -> str:
-    values = {name.rstrip("_"): value for name, value in info._asdict().items()}
-    return json.dumps({name: _finite_or_text(value) for name, value in values.items()})
+    return json.dumps({name: _finite_or_text(value) for name, value in named(info).items()})
 
 
 def _finite_or_text(value: Any) -> Any:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +28,7 @@ from ddopg.memory import check_pairs
 from ddopg.policies import Policy
 from ddopg.rows import Description, Evaluation, Failure
 from ddopg.state import Proposal, State
+from ddopg.stored import ROLLOUTS, damage, described
 
 IN_ROLLOUTS = frozenset(
     {"memory.trajectories", "memory.returns"}
@@ -45,11 +44,13 @@ class _Logged(NamedTuple):
 
 
 class RunStore:
-    """The one writer of a run. `create` begins a run, `resume` goes on with one."""
+    """The one writer of a run; `create` begins one, `resume` goes on with one. Without a writer, an onlooker."""
 
     description: Description
 
-    def __init__(self, directory: Path, writer: tables.SoleWriter, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, directory: Path, writer: tables.SoleWriter | None, connection: sqlite3.Connection
+    ) -> None:
         self.directory, self.path = directory, directory / tables.STORE
         self._connection, self._writer = connection, writer
         self._leaves: dict[str, Leaf] = {}
@@ -88,10 +89,10 @@ class RunStore:
             path = directory / tables.STORE
             store = cls(directory, writer, tables.open_existing(path))
             try:
-                with _damage(path):
-                    store.description = rows.understood(dict(store._rows("SELECT name, value FROM run")))
+                with damage(path):
+                    store.description = described(store._connection)
                     require_class(str(path), store.description.own_policy, network)
-                    state = store._read(store.description, network)
+                    state = store.read_state(network)
             except BaseException:
                 store.close()
                 raise
@@ -198,8 +199,9 @@ class RunStore:
             (name, kind, shape, value),
         )
 
-    def _read(self, description: Description, network: Policy | None) -> State:
-        """Everything, checked."""
+    def read_state(self, network: Policy | None) -> State:
+        """Everything, checked; `description` was read before."""
+        description = self.description
         policy = policy_for(description.problem, description.config, network)
         require(policy.size <= rows.MOST_NUMBERS, f"a policy of {policy.size} parameters", ArtefactError)
         trajectories, returns, lengths, chain = self._read_rollouts(description.problem, policy.size)
@@ -235,20 +237,10 @@ class RunStore:
         self, problem: Problem, size: int
     ) -> tuple[tuple[Trajectory, ...], tuple[float, ...], list[int], bytes]:
         """The memory's trajectories and returns, the lengths of those that were asked for, and the last seal."""
-        trajectories: list[Trajectory] = []
-        returns: list[float] = []
-        lengths: list[int] = []
-        chain = b""
-        for row in self._connection.execute("SELECT * FROM rollout ORDER BY number"):
-            *content, seal = row
-            chain = rows.seal_of(chain, *content)
-            rows.check_seal(seal, chain, f"rollout {content[0]}")
-            require(content[0] == len(returns) + 1, f"rollout {len(returns) + 1} is missing", ArtefactError)
-            trajectories.append(rows.trajectory_of(content, problem, size))
-            returns.append(content[7])
-            rows.info_of(content[12])
-            lengths += [content[4]] if content[1] >= 0 else []
-        return tuple(trajectories), tuple(returns), lengths, chain
+        found = list(rows.rollouts_of(self._connection.execute(ROLLOUTS), problem, size))
+        chain = found[-1][1] if found else b""
+        lengths = [one.trajectory.length for one, _ in found if one.proposal >= 0]
+        return tuple(one.trajectory for one, _ in found), tuple(one.value for one, _ in found), lengths, chain
 
     def _read_leaf(self, name: str, kind: str, shape: str, value: Any) -> tuple[Leaf, _Logged | None]:
         leaf = rows.leaf_of(kind, shape, value)
@@ -265,30 +257,6 @@ class RunStore:
         return leaf, known
 
 
-def description_of(directory: Path) -> Description:
-    """What a run is about, without going on with it."""
-    path = directory / tables.STORE
-    require(path.exists(), f"{directory} holds no {tables.STORE}; give the directory of a run", ArtefactError)
-    connection = tables.open_existing(path)
-    try:
-        with _damage(path):
-            return rows.understood(dict(connection.execute("SELECT name, value FROM run").fetchall()))
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _damage(path: Path) -> Iterator[None]:
-    """Whatever a row that is not as we wrote it leads to, in our words."""
-    try:
-        with tables.complaints(path, tables.READING):
-            yield
-    except ArtefactError as error:
-        raise ArtefactError(f"{path}: {error}") from error
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise ArtefactError(f"{path} is damaged: {error!r}; restore it from a copy") from error
-
-
 def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logged]) -> bytes:
     parts = (
         (name, *((logged[name].seal,) if name in logged else rows.leaf_row(found[name]))) for name in found
@@ -296,6 +264,7 @@ def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logg
     return rows.seal_of(chain, *(part for parts_of_one in sorted(parts) for part in parts_of_one))
 
 
-def _close(connection: sqlite3.Connection, writer: tables.SoleWriter) -> None:
+def _close(connection: sqlite3.Connection, writer: tables.SoleWriter | None) -> None:
     connection.close()
-    writer.release()
+    if writer is not None:
+        writer.release()

@@ -16,16 +16,18 @@ from ddopg import exports, plots
 from ddopg.agent import DDOPG
 from ddopg.algorithm import Info
 from ddopg.artefact import TrainedPolicy
+from ddopg.callbacks import hearing
 from ddopg.envs.check import complaint
 from ddopg.envs.gym_adapter import make
 from ddopg.envs.isolated import Isolated
 from ddopg.errors import ArtefactError, ConfigError, DDOPGError, RolloutError, SpaceError, require
 from ddopg.interrupts import TimeUp, deadline, shielded, termination_raises
+from ddopg.loggers import Logging, loggers_for
 from ddopg.options import Train
 from ddopg.plain import from_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED
-from ddopg.rows import Evaluation
-from ddopg.runs import description_of
+from ddopg.rows import Description, Evaluation
+from ddopg.stored import description_of
 
 DEFAULT_STEPS = 10_000
 
@@ -50,7 +52,11 @@ def run(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -
 
 def told_by(directory: Path) -> Train:
     """What the command line was told when the run began; a run begun in Python gets the usual evaluations."""
-    about = description_of(directory)
+    return command_of(description_of(directory), directory)
+
+
+def command_of(about: Description, directory: Path) -> Train:
+    """The same from a description that was read before."""
     try:
         return from_dict({"env": about.environment or "", **about.command}, Train)
     except ConfigError as error:
@@ -128,6 +134,7 @@ class _Evaluator:
         self._store, self._command = agent.store, command
         earlier = self._store.evaluations()
         self._reached = self._marks(earlier[-1].rollout, earlier[-1].steps) if earlier else 0
+        self.latest: Evaluation | None = None
         if agent.state.memory.size:
             self(agent)
 
@@ -141,7 +148,7 @@ class _Evaluator:
         evaluation = Evaluation(state.memory.size, state.steps, *values, len(returns))
         with shielded():
             self._store.evaluation(evaluation)
-            self._reached = reached
+            self._reached, self.latest = reached, evaluation
             save_policy(agent, [evaluation])
 
     def _marks(self, rollouts: int, steps: int) -> int:
@@ -153,15 +160,18 @@ class _Evaluator:
 
 
 def _learn(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -> None:
-    evaluator = _Evaluator(agent, command)
+    assert agent.store is not None
+    loggers = loggers_for(command.log, agent.store.directory, command.project)
+    logging = Logging(*loggers, evaluation=_Evaluator(agent, command))
     spent = agent.state.steps if steps is not None else agent.state.told
     left = (steps if steps is not None else episodes or 0) - spent
     if left <= 0:
-        return
+        with hearing(logging, agent):  # what a kill kept from the logs
+            return
     agent.learn(
         total_timesteps=left if steps is not None else None,
         total_episodes=left if steps is None else None,
-        callback=evaluator,
+        callback=logging,
         progress_bar=not command.quiet,
         retries=command.retries,
         time_limit=command.time_limit,

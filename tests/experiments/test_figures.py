@@ -36,7 +36,7 @@ from ddopg.experiments.figures.ablation import Ablation, Size, Variant
 from ddopg.experiments.figures.curves import Look
 from ddopg.experiments.jobs import make_job, marks_of, plan
 from ddopg.options import Figure
-from ddopg.plain import to_dict
+from ddopg.plain import changed, to_dict
 from ddopg.policies import linear, squashed
 from ddopg.rollout import FIRST_EVALUATION_SEED, rollout
 from tests import reference
@@ -178,7 +178,7 @@ class TestAblations:
         assert sum(job.budget for job in quick) < sum(job.budget for job in full) / 30
 
     def test_changed_replaces_fields_and_fields_of_parts(self):
-        config = ablation.changed(preset("paper"), {"discount": 0.5, "search.steps": 7, "search.noise": 2.0})
+        config = changed(preset("paper"), {"discount": 0.5, "search.steps": 7, "search.noise": 2.0})
         assert (config.discount, config.search.steps, config.search.noise) == (0.5, 7, 2.0)
         paper = preset("paper")
         back = dataclasses.replace(config, discount=1.0, search=paper.search)

@@ -24,6 +24,7 @@ from ddopg.baselines.settings import (
 from ddopg.config import Config, preset
 from ddopg.errors import MissingPackageError, unknown
 from ddopg.plain import from_dict
+from ddopg.presets import is_file, load_config
 
 
 class Kind(NamedTuple):
@@ -83,7 +84,9 @@ METHODS = {
 
 
 def method(name: str) -> Method:
-    """The method of that name."""
+    """The method of that name; DD-OPG with the settings of a preset file, if the name is that of one."""
+    if is_file(name):
+        return Method("ddopg", load_config(name))
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]

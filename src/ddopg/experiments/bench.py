@@ -31,7 +31,12 @@ Show = Callable[[Event], None]
 
 
 def complete(
-    jobs: Sequence[Job], out: Path, execute: Execute, quiet: bool = False, option: str = "--out"
+    jobs: Sequence[Job],
+    out: Path,
+    execute: Execute,
+    quiet: bool = False,
+    option: str = "--out",
+    patient: bool = False,
 ) -> list[Failed]:
     """Run the jobs that the directory, named by that option, does not hold yet; return those that failed."""
     try:
@@ -40,7 +45,7 @@ def complete(
         raise ArtefactError(
             f"cannot write into {out}: {error.strerror or error}; choose a writable directory with {option}"
         ) from error
-    with records.sole_writer(out, option):
+    with records.sole_writer(out, option, patient):
         records.repair(out / RECORDS)
         missing = [job for job in jobs if job.key not in finished(out)]
         with progress(missing, len(jobs), quiet) as show:

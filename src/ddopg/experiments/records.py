@@ -52,8 +52,9 @@ def repair(path: Path) -> None:
 
 
 @contextmanager
-def sole_writer(directory: Path, option: str = "--out") -> Iterator[None]:
-    """Only one benchmark may write into a directory; the lock falls with the process, however it ends."""
+def sole_writer(directory: Path, option: str = "--out", patient: bool = False) -> Iterator[None]:
+    """Only one benchmark may write into a directory; the lock falls with the process, however it ends. Who is patient
+    waits for the other."""
     try:
         import fcntl
     except ImportError:  # no such lock on this system
@@ -61,7 +62,7 @@ def sole_writer(directory: Path, option: str = "--out") -> Iterator[None]:
         return
     with (directory / "lock").open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
         except OSError as error:
             raise ArtefactError(
                 f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"

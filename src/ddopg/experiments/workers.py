@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import connection
 from typing import Any, NamedTuple
@@ -56,19 +56,28 @@ Event = Progressed | Done | Failed
 def run_locally(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     """Jobs in that many processes; a process that dies is replaced."""
     waiting = list(reversed(jobs))
+    return run_from(lambda: waiting.pop() if waiting else None, workers)
+
+
+def run_from(source: Callable[[], Job | None], workers: int) -> Iterator[Event]:
+    """The same for jobs that come one by one: `source` gives the next, or None where there is none for now. It is
+    asked again after every job that ends, once its event has been consumed."""
     crew: list[Worker] = []
     try:
-        while waiting or crew:
-            while waiting and len(crew) < workers:
-                crew.append(Worker(waiting.pop()))
+        while True:
+            while len(crew) < workers and (job := source()) is not None:
+                crew.append(Worker(job))
+            if not crew:
+                return
             for ready in connection.wait([worker.pipe for worker in crew]):
                 worker = next(worker for worker in crew if worker.pipe is ready)
                 event = worker.event()
                 yield event
                 if isinstance(event, Progressed):
                     continue
-                if waiting and worker.alive:
-                    worker.give(waiting.pop())
+                following = source() if worker.alive else None
+                if following is not None:
+                    worker.give(following)
                 else:
                     crew.remove(worker)
                     worker.stop()

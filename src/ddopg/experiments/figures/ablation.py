@@ -7,7 +7,6 @@ printed (`paper`) too little is learnt on this task to tell one change from anot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from ddopg.experiments.figures.curves import Look
 from ddopg.experiments.jobs import Job
 from ddopg.experiments.stats import SOLVED
 from ddopg.experiments.workers import Failed
-from ddopg.plain import to_dict
+from ddopg.plain import changed, to_dict
 
 ENV = "cartpole"
 START = "ddopg-released"
@@ -96,18 +95,6 @@ def sweep(
         else Variant(Look(f"{symbol} = {value:g}", colour), {field: setting(value)})
         for value, colour in colours.items()
     )
-
-
-def changed(settings: Any, changes: dict[str, Any]) -> Any:
-    """The settings with some fields replaced, each named `field` or `part.field`; those of a part at once, because
-    they may be sound only together."""
-    parts: dict[str, dict[str, Any]] = {}
-    for name, value in changes.items():
-        part, _, field = name.rpartition(".")
-        parts.setdefault(part, {})[field] = value
-    for part, fields in parts.items():
-        settings = replace(settings, **{part: replace(getattr(settings, part), **fields)} if part else fields)
-    return settings
 
 
 def method_of(variant: Variant) -> str:

@@ -1,0 +1,211 @@
+"""What may be tuned: one table of ranges, from which a command takes some, and to which a file may add.
+
+The ranges span about one order of magnitude around what the presets have, on a logarithmic scale where a factor
+matters rather than a difference. A value of 0 that turns a part off is in none of them: that is another method.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ddopg.config import Config
+from ddopg.config import preset as preset_config
+from ddopg.errors import ConfigError, require, unknown
+from ddopg.plain import changed, flattened, to_dict
+from ddopg.presets import read_table
+
+Plain = bool | int | float | str | list | None
+
+
+class Range(NamedTuple):
+    """Numbers between two, both included."""
+
+    low: float
+    high: float
+    log: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether only integers are meant."""
+        return type(self.low) is int and type(self.high) is int
+
+
+Space = dict[str, Range | tuple[Plain, ...]]  # part.field → its range, or the values to choose from
+
+RANGES: Space = {
+    "policy.hidden": ([], [8], [16], [16, 16]),
+    "design.policies": Range(4, 20),
+    "design.constants": Range(0, 4, log=False),
+    "design.spread": Range(0.1, 3.0),
+    "exploration.noise": Range(0.3, 4.0),
+    "exploration.fresh": Range(0.3, 10.0),
+    "exploration.gain": Range(0.7, 7.0),
+    "selection.rule": ("latest", "softmax", "rank", "best"),
+    "selection.size": Range(10, 100),
+    "selection.temperature": Range(0.02, 1.0),
+    "selection.keep_last": Range(0, 8, log=False),
+    "surrogate.length_scale": Range(0.1, 30.0),
+    "surrogate.ess_share": Range(0.03, 0.6),
+    "surrogate.decisions": Range(10, 200),
+    "surrogate.penalty": Range(0.01, 1.0),
+    "surrogate.delta": Range(0.05, 0.8, log=False),
+    "surrogate.width": Range(0.1, 3.0),
+    "search.optimiser": ("adam", "sgd", "momentum", "sghmc"),
+    "search.learning_rate": Range(0.003, 0.5),
+    "search.momentum": Range(0.3, 0.95, log=False),
+    "search.noise": Range(1e-5, 1e-2),
+    "search.steps": Range(5, 1000),
+    "search.radius": Range(0.1, 5.0),
+    "search.jump": Range(0.2, 5.0),
+    "search.follow": Range(0.05, 1.0),
+    "search.check": Range(0.05, 0.5),
+    "search.cooling": Range(3.0, 100.0),
+    "search.natural": Range(0.01, 1.0),
+    "search.decay": Range(0.05, 5.0),
+    "discount": Range(0.9, 1.0, log=False),
+}
+"""`part.field` → where it is searched unless a file says otherwise."""
+
+USUAL = {
+    "default": (
+        "exploration.noise",
+        "exploration.fresh",
+        "surrogate.ess_share",
+        "surrogate.penalty",
+        "search.learning_rate",
+        "search.radius",
+        "search.cooling",
+        "search.decay",
+    ),
+    "paper": ("surrogate.length_scale", "surrogate.penalty", "selection.temperature", "search.learning_rate"),
+    "released": (
+        "surrogate.length_scale",
+        "surrogate.penalty",
+        "selection.temperature",
+        "search.learning_rate",
+        "search.momentum",
+    ),
+}
+"""Preset → what is tuned unless told otherwise: the settings that it uses and that matter most."""
+
+
+def space_of(preset: str, params: Sequence[str] = (), file: Path | None = None) -> Space:
+    """What is searched: the settings named, else those of the file, else the usual ones; checked at both ends."""
+    given = {} if file is None else _read(file, preset_config(preset))
+    ranges = RANGES | given
+    names = tuple(params) or tuple(given) or USUAL[preset]
+    for name in names:
+        if name not in flattened(to_dict(preset_config(preset))):
+            raise unknown("setting", name, flattened(to_dict(preset_config(preset))))
+        require(
+            name in ranges,
+            f"{name} has no range of its own; give one with --ranges, in a file that says "
+            f'"{name}" = {{low = ..., high = ...}} or a list of values',
+        )
+    space = {name: ranges[name] for name in dict.fromkeys(names)}
+    ends = [{name: _end(spread, at) for name, spread in space.items()} for at in (0, -1)]
+    choices = [{name: value} for name, s in space.items() if not isinstance(s, Range) for value in s]
+    for values in (*ends, *choices):
+        try:
+            configured(preset, values)
+        except ConfigError as error:
+            raise ConfigError(f"the ranges hold settings that cannot be: {error}") from error
+    return space
+
+
+def configured(preset: str, values: Mapping[str, Plain]) -> Config:
+    """The preset with these values; a number stands for a list of one where the setting is a list."""
+    start = preset_config(preset)
+    now = flattened(to_dict(start))
+    wrapped = {
+        name: [value] if isinstance(now[name], list) and not isinstance(value, list) else value
+        for name, value in values.items()
+    }
+    return changed(start, wrapped)
+
+
+def start_of(preset: str, space: Space) -> dict[str, Plain] | None:
+    """The preset's own values, or None where one of them lies outside what is searched."""
+    now = flattened(to_dict(preset_config(preset)))
+    values: dict[str, Plain] = {}
+    for name, spread in space.items():
+        value = now[name]
+        if isinstance(spread, Range):
+            value = value[0] if isinstance(value, list) and len(value) == 1 else value
+            if isinstance(value, list) or not spread.low <= value <= spread.high:
+                return None
+        elif value not in spread:
+            return None
+        values[name] = value
+    return values
+
+
+def to_plain(space: Space) -> dict[str, Any]:
+    """The space as JSON has it."""
+    return {name: s._asdict() if isinstance(s, Range) else list(s) for name, s in space.items()}
+
+
+def as_text(value: Plain) -> str:
+    """A value of a choice as Optuna can keep it, and `from_text` its inverse."""
+    return json.dumps(value)
+
+
+def from_text(text: str) -> Plain:
+    """The inverse of `as_text`."""
+    return json.loads(text)
+
+
+def _end(spread: Range | tuple[Plain, ...], at: int) -> Plain:
+    return spread[:2][at] if isinstance(spread, Range) else spread[at]
+
+
+def _read(path: Path, config: Config) -> Space:
+    """`part.field` → {low, high, log} or a list of values."""
+    known = flattened(to_dict(config))
+    flat = flattened(read_table(path))
+    space: Space = {}
+    for name in dict.fromkeys(_owner(name) for name in flat):
+        if name not in known:
+            raise unknown("setting", name, known)
+        if name in flat:
+            values = flat[name]
+            require(
+                isinstance(values, list) and len(values) > 1,
+                f"{path}: {name} must be {{low = ..., high = ...}} or a list of at least two values, got {values!r}",
+            )
+            space[name] = tuple(values)
+        else:
+            limits = {k: flat[f"{name}.{k}"] for k in _LIMITS if f"{name}.{k}" in flat}
+            space[name] = _range(f"{path}: {name}", limits, type(known[name]))
+    return space
+
+
+_LIMITS = ("low", "high", "log")
+
+
+def _owner(name: str) -> str:
+    """The setting that a flattened name belongs to."""
+    head, _, tail = name.rpartition(".")
+    return head if tail in _LIMITS else name
+
+
+def _range(what: str, limits: dict[str, Any], kind: type) -> Range:
+    low, high, log = limits.get("low"), limits.get("high"), limits.get("log", False)
+    require(
+        type(low) in (int, float)
+        and type(high) in (int, float)
+        and type(log) is bool
+        and math.isfinite(low)  # type: ignore[arg-type]
+        and low < high < math.inf  # type: ignore[operator]
+        and (low > 0 or not log),  # type: ignore[operator]
+        f"{what} needs finite low < high (and low > 0 where log = true), got {limits}",
+    )
+    if kind is int:
+        require(type(low) is int and type(high) is int, f"{what} needs integers, got {limits}")
+        return Range(low, high, log)  # type: ignore[arg-type]
+    require(kind in (float, list), f"{what} is no number; give a list of values")
+    return Range(float(low), float(high), log)  # type: ignore[arg-type]

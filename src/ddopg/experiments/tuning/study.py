@@ -1,0 +1,312 @@
+"""The study in its storage, which any number of processes share.
+
+Each trial is run by one process, which says every few seconds that it is alive. A trial whose process went silent is
+failed by whoever notices first, and put back into the queue with the seeds that were finished. The number of trials
+is exact: whoever asks for one too many gives it back before anything is run.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import optuna
+import sqlalchemy.exc
+from optuna.distributions import BaseDistribution
+from optuna.exceptions import ExperimentalWarning, StorageInternalError, UpdateFinishedTrialError
+from optuna.pruners import WilcoxonPruner
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.trial import FrozenTrial, Trial, TrialState
+from sqlalchemy.engine import make_url
+
+from ddopg.errors import ConfigError, StoreError, require
+from ddopg.experiments.tuning.ranges import Plain, Range, Space, as_text, from_text, start_of, to_plain
+
+HEARTBEAT = 15  # seconds between two signs of life
+GRACE = 60  # seconds of silence after which a process counts as dead
+RETRIES = 3  # a trial that takes its process with it is not tried for ever
+WORSE = (
+    0.2  # p of the pruner: three seeds of three worse than the best trial's (p = 1/8) are enough, two are not
+)
+FEWEST_SEEDS = 3  # before a trial may be pruned
+DIGITS = 4  # significant ones of a tuned number
+SEEN = "seen"  # attribute of a trial that has given a sign of life: its own number
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+LIVE = (*FINISHED, TrialState.RUNNING, TrialState.WAITING)
+
+
+class Plan(NamedTuple):
+    """What is tuned, and how a trial is judged; the same for all processes of a study."""
+
+    env: str
+    preset: str
+    steps: int  # environment steps of every run
+    episodes: int  # per evaluation
+    seeds: tuple[int, ...]  # every trial is run on these
+    score: str  # `area` or `final`
+    space: Space
+
+    def described(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self._asdict() | {"seeds": list(self.seeds), "space": to_plain(self.space)}
+
+
+class NumberedTPE(BaseSampler):
+    """TPE whose randomness is a function of (seed, number of the trial): processes that share a study never draw the
+    same, and one process alone repeats itself, interrupted or not."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._number, self._tpe = seed, -1, TPESampler()
+
+    def _of(self, trial: FrozenTrial) -> TPESampler:
+        if trial.number != self._number:
+            (drawn,) = np.random.SeedSequence([self._seed, trial.number]).generate_state(1)
+            self._number, self._tpe = trial.number, TPESampler(seed=int(drawn))
+        return self._tpe
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """See `BaseSampler`."""
+        return self._of(trial).infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """See `BaseSampler`."""
+        return self._of(trial).sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """See `BaseSampler`."""
+        return self._of(trial).sample_independent(study, trial, param_name, param_distribution)
+
+
+@contextmanager
+def opened(url: str, name: str, plan: Plan, seed: int) -> Iterator[optuna.Study]:
+    """The study of that name in the storage, made if it is not there; refused if it was begun with another plan."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = _storage(url)
+    try:
+        with _answering(url):
+            study = _created(storage, name, plan, seed)
+            _check(study, plan)
+            yield study
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def next_trial(study: optuna.Study, wanted: int) -> Trial | None:
+    """A trial for this process to run, or None while all that are wanted are finished or in other hands."""
+    revive(study)
+    if not to_begin(study, wanted):
+        return None
+    with _as_intended():
+        trial = study.ask()
+    _mark(study, trial)
+    earlier = [t for t in study.get_trials(deepcopy=False, states=LIVE) if t.number < trial.number]
+    if len(earlier) < wanted:
+        return trial
+    trial.set_user_attr("surplus", True)
+    study.tell(trial, state=TrialState.FAIL)
+    return None
+
+
+def to_begin(study: optuna.Study, wanted: int) -> bool:
+    """Whether a trial waits, or one more is wanted."""
+    count = states(study)
+    return count[TrialState.WAITING] > 0 or sum(count[state] for state in LIVE) < wanted
+
+
+def values_of(trial: Trial, space: Space) -> dict[str, Plain]:
+    """What the trial tries: drawn now, or given with it."""
+    return {name: _rounded(_suggested(trial, name, spread), spread) for name, spread in space.items()}
+
+
+def tried(trial: FrozenTrial, space: Space) -> dict[str, Plain]:
+    """What a finished trial tried."""
+    return {
+        name: _rounded(trial.params[name] if isinstance(s, Range) else from_text(trial.params[name]), s)
+        for name, s in space.items()
+    }
+
+
+def states(study: optuna.Study) -> Counter[TrialState]:
+    """How many trials there are of each kind."""
+    return Counter(trial.state for trial in study.get_trials(deepcopy=False))
+
+
+def finished(study: optuna.Study) -> int:
+    """Trials that count: complete, or pruned."""
+    count = states(study)
+    return sum(count[state] for state in FINISHED)
+
+
+def revive(study: optuna.Study) -> None:
+    """Put trials of dead processes back into the queue.
+
+    A process can die before its first sign of life. Whoever sees such a trial gives that sign for it, once: if no
+    other follows, it counts as dead like the rest.
+    """
+    for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+        if (
+            trial.user_attrs.get(SEEN) != trial.number
+        ):  # one that is tried again inherits the mark of the first
+            _mark(study, trial)
+    with _as_intended():
+        optuna.storages.fail_stale_trials(study)
+
+
+def give_back(study: optuna.Study, trial: Trial) -> None:
+    """Put a trial back into the queue, with the seeds that are finished: this process ends."""
+    with suppress(UpdateFinishedTrialError, ValueError):  # another process may have thought us dead
+        study.tell(trial, state=TrialState.FAIL)
+        with _as_intended():
+            _retry()(study, frozen(study, trial.number))
+
+
+def frozen(study: optuna.Study, number: int) -> FrozenTrial:
+    """The trial as the storage has it."""
+    return copy.deepcopy(next(t for t in study.get_trials(deepcopy=False) if t.number == number))
+
+
+def sign_of_life(study: optuna.Study, trial: Trial | FrozenTrial) -> None:
+    """Tell the others that the trial is being run; Optuna does it by itself only within `optimize`."""
+    study._storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
+
+
+def _mark(study: optuna.Study, trial: Trial | FrozenTrial) -> None:
+    with suppress(UpdateFinishedTrialError):
+        sign_of_life(study, trial)
+        study._storage.set_trial_user_attr(trial._trial_id, SEEN, trial.number)
+
+
+@contextmanager
+def signs_of_life(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -> Iterator[None]:
+    """Within the block, a thread tells the others every few seconds which trials are being run here."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(HEARTBEAT):
+            for trial in list(running()):
+                with suppress(
+                    StorageInternalError, sqlalchemy.exc.SQLAlchemyError
+                ):  # the next one may get through
+                    sign_of_life(study, trial)
+        study._storage.remove_session()
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _storage(url: str) -> RDBStorage:
+    engine = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
+    try:
+        with _answering(url), _as_intended():
+            return RDBStorage(
+                url,
+                engine_kwargs=engine,
+                heartbeat_interval=HEARTBEAT,
+                grace_period=GRACE,
+                heartbeat_stale_trial_callback=_retry(),
+            )
+    except (ImportError, sqlalchemy.exc.ArgumentError, ValueError) as error:
+        raise ConfigError(
+            f"cannot open the storage {_shown(url)}: {error}; expected an SQLAlchemy URL such as "
+            "sqlite:///study.sqlite or postgresql://user@host/name, whose driver is installed"
+        ) from error
+
+
+def _created(storage: RDBStorage, name: str, plan: Plan, seed: int) -> optuna.Study:
+    """Exactly one process makes the study, and lets the preset's own setting be the first trial."""
+    with _as_intended():
+        options: dict[str, Any] = {
+            "sampler": NumberedTPE(seed),
+            "pruner": WilcoxonPruner(p_threshold=WORSE, n_startup_steps=FEWEST_SEEDS),
+        }
+        try:
+            study = optuna.create_study(storage=storage, study_name=name, direction="maximize", **options)
+        except optuna.exceptions.DuplicatedStudyError:
+            return optuna.load_study(storage=storage, study_name=name, **options)
+        study.set_user_attr("ddopg", plan.described())
+        start = start_of(plan.preset, plan.space)
+        if start is not None:
+            kept = {n: v if isinstance(plan.space[n], Range) else as_text(v) for n, v in start.items()}
+            study.enqueue_trial(kept, user_attrs={"preset": True})
+    return study
+
+
+def _check(study: optuna.Study, plan: Plan) -> None:
+    told, here = study.user_attrs.get("ddopg"), plan.described()
+    if told is None:  # its maker has not come so far yet
+        study.set_user_attr("ddopg", here)
+        return
+    for name, value in here.items():
+        require(
+            told.get(name) == value,
+            f"the study {study.study_name!r} was begun with {name} {told.get(name)}, this command says {value}; "
+            "repeat its own options, or begin another one with --study or --out",
+        )
+
+
+def _suggested(trial: Trial, name: str, spread: Range | tuple[Plain, ...]) -> Plain:
+    if not isinstance(spread, Range):
+        return from_text(trial.suggest_categorical(name, [as_text(value) for value in spread]))
+    if spread.whole:
+        return trial.suggest_int(name, int(spread.low), int(spread.high), log=spread.log)
+    return trial.suggest_float(name, spread.low, spread.high, log=spread.log)
+
+
+def _rounded(value: Any, spread: Range | tuple[Plain, ...]) -> Plain:
+    """Few digits are enough for a setting, and people can read them."""
+    if type(value) is not float or not isinstance(spread, Range):
+        return value
+    return min(max(float(f"{value:.{DIGITS}g}"), spread.low), spread.high)
+
+
+def _retry() -> RetryHeartbeatStaleTrialCallback:
+    return RetryHeartbeatStaleTrialCallback(max_retry=RETRIES, inherit_intermediate_values=True)
+
+
+@contextmanager
+def _as_intended() -> Iterator[None]:
+    """Optuna calls these parts experimental, and heartbeats without `optimize` unusual; tests show that they work."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed")
+        yield
+
+
+@contextmanager
+def _answering(url: str) -> Iterator[None]:
+    """What a storage that was found complains about, in the words of this package, without the password."""
+    try:
+        yield
+    except sqlalchemy.exc.ArgumentError:
+        raise
+    except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError) as error:
+        raise StoreError(
+            f"the storage {_shown(url)} does not answer as it should: {error}; what was finished is safe, the same "
+            "command goes on"
+        ) from error
+
+
+def _shown(url: str) -> str:
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except sqlalchemy.exc.ArgumentError:
+        return "that was given"

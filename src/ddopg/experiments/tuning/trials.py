@@ -1,0 +1,189 @@
+"""The loop: each trial runs on several seeds, one after the other, and ends early if clearly worse than the best.
+
+A trial's value is the interquartile mean over its seeds of each run's score: the return of the incumbent on fresh
+episodes, averaged over the learning curve (`area`), or at its end (`final`). All trials have the same seeds, and runs
+with the same seed the same episodes, so that trials are compared in pairs; the order of the seeds differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import Trial, TrialState
+from rich.console import Console
+
+from ddopg.errors import RolloutError
+from ddopg.experiments.jobs import Job
+from ddopg.experiments.stats import Curve, iqm
+from ddopg.experiments.tuning.ranges import configured
+from ddopg.experiments.tuning.study import (
+    Plan,
+    finished,
+    frozen,
+    give_back,
+    next_trial,
+    signs_of_life,
+    states,
+    values_of,
+)
+from ddopg.experiments.workers import Done, Event, Failed, Progressed, run_from
+from ddopg.interrupts import shielded
+from ddopg.plain import to_dict
+
+Show = Callable[[Event], None]
+
+
+def score_of(curve: Curve, kind: str) -> float:
+    """Mean over the marks (`area`), or the last value (`final`)."""
+    values = np.asarray(curve, np.float64)[:, 1]
+    return float(values.mean() if kind == "area" else values[-1])
+
+
+@dataclass
+class Open:
+    """A trial that this process runs."""
+
+    trial: Trial
+    settings: dict[str, Any]
+    left: list[int]  # places in the plan's seeds, in this trial's order
+    scores: dict[int, float]  # place → score
+    busy: bool = False
+    share: float = 0.0  # of the run that goes on
+
+
+@dataclass
+class Crew:
+    """The trials in hand: gives out jobs, takes in what became of them."""
+
+    study: optuna.Study
+    plan: Plan
+    wanted: int
+    open: dict[str, Open] = field(default_factory=dict)  # by the name of their jobs
+
+    def next_job(self) -> Job | None:
+        """The next seed of a trial in hand, else the first of a new one, else none."""
+        name = next((name for name, one in self.open.items() if not one.busy), None) or self._begin()
+        if name is None:
+            return None
+        one, plan = self.open[name], self.plan
+        one.busy, one.share = True, 0.0
+        return Job(plan.env, name, "ddopg", one.settings, plan.seeds[one.left[0]], plan.steps, plan.episodes)
+
+    def take(self, event: Event) -> None:
+        """What a run has come to."""
+        name = event.job.method
+        one = self.open[name]
+        if isinstance(event, Progressed):
+            one.share = event.share
+            return
+        one.busy, one.share = False, 0.0
+        try:
+            over = self._failed(one, event) if isinstance(event, Failed) else self._done(one, event)
+        except UpdateFinishedTrialError:  # others took this process for dead, and the trial out of its hands
+            over = True
+        if over:
+            del self.open[name]
+
+    def give_up(self) -> None:
+        """Put everything in hand back into the queue."""
+        for one in self.open.values():
+            give_back(self.study, one.trial)
+        self.open.clear()
+
+    def _begin(self) -> str | None:
+        trial = next_trial(self.study, self.wanted)
+        if trial is None:
+            return None
+        known = frozen(self.study, trial.number).intermediate_values
+        order = np.random.default_rng(trial.number).permutation(len(self.plan.seeds)).tolist()
+        name = f"trial {trial.number}"
+        self.open[name] = Open(trial, {}, [place for place in order if place not in known], dict(known))
+        self.open[name].settings = to_dict(configured(self.plan.preset, values_of(trial, self.plan.space)))
+        return name
+
+    def _done(self, one: Open, event: Done) -> bool:
+        place = one.left.pop(0)
+        one.scores[place] = score_of(event.record["curve"], self.plan.score)
+        one.trial.report(one.scores[place], place)
+        if not one.left:
+            self.study.tell(one.trial, float(iqm(np.array(list(one.scores.values())))))
+        elif one.trial.should_prune():
+            self.study.tell(one.trial, state=TrialState.PRUNED)
+        else:
+            return False
+        return True
+
+    def _failed(self, one: Open, event: Failed) -> bool:
+        """A setting under which a run fails is out, unless it is the preset's own: then the task is at fault."""
+        reason = event.reason.strip().splitlines()[-1]
+        if one.trial.user_attrs.get("preset"):
+            raise RolloutError(
+                f"{event.job.env} cannot be tuned, because the preset itself fails with seed {event.job.seed}: "
+                f"{reason}; repair the environment, and the same command goes on"
+            )
+        one.trial.set_user_attr("failure", f"seed {event.job.seed}: {reason}")
+        self.study.tell(one.trial, state=TrialState.PRUNED)
+        return True
+
+
+def run(study: optuna.Study, plan: Plan, wanted: int, workers: int, quiet: bool) -> None:
+    """Run trials until all that are wanted are finished or in other hands; interrupted, give back those in hand."""
+    crew = Crew(study, plan, wanted)
+    with (
+        signs_of_life(study, lambda: [one.trial for one in list(crew.open.values())]),
+        progress(crew, quiet) as show,
+        closing(run_from(crew.next_job, workers)) as events,  # type: ignore[type-var]
+    ):
+        try:
+            for event in events:
+                crew.take(event)
+                show(event)
+        except BaseException:
+            with shielded():
+                crew.give_up()
+            raise
+
+
+@contextmanager
+def progress(crew: Crew, quiet: bool) -> Iterator[Show]:
+    """A line with trials finished, the best so far, time spent and time left; silent where asked."""
+    if quiet:
+        yield lambda event: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("[bold]{task.fields[ended]}[/]/{task.fields[trials]} trials"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[what]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
+        task = bar.add_task(
+            "tune", total=crew.wanted, ended=finished(crew.study), trials=crew.wanted, what=""
+        )
+
+        def show(event: Event) -> None:
+            if not isinstance(event, Progressed):  # the storage is asked only when something has changed
+                bar.update(task, ended=finished(crew.study), what=_summary(crew.study))
+            begun = sum((len(one.scores) + one.share) / len(crew.plan.seeds) for one in crew.open.values())
+            bar.update(task, completed=min(bar.tasks[0].fields["ended"] + begun, crew.wanted))
+
+        yield show
+
+
+def _summary(study: optuna.Study) -> str:
+    count = states(study)
+    if not count[TrialState.COMPLETE]:
+        return "the first trial"
+    return (
+        f"best {study.best_value:.4g} (trial {study.best_trial.number}) · {count[TrialState.PRUNED]} pruned"
+    )

@@ -1,0 +1,62 @@
+"""Weights & Biases: a run of theirs for a run of ours, found again by its id."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ddopg.loggers.base import ROLLOUT, Mark, Values, require_installed, scalars
+
+MARK = "wandb.json"
+PATIENCE = 120.0  # seconds at the end of a run for what is not uploaded yet; `wandb sync` uploads it later
+
+
+class WandbLogger:
+    """Logs to Weights & Biases, or beside the run in `wandb/` where it is offline (`mode="offline"`, WANDB_MODE).
+
+    With a directory, `wandb.json` keeps the id, and a resumed run goes on in the same run there. `options` are those
+    of `wandb.init`.
+    """
+
+    def __init__(
+        self, directory: str | os.PathLike[str] | None = None, project: str = "ddopg", **options: Any
+    ) -> None:
+        require_installed("wandb", "logging to Weights & Biases needs wandb", "wandb")
+        self.directory = None if directory is None else Path(directory)
+        self.project, self.options = project, options
+        self._mark = Mark(None if self.directory is None else self.directory / MARK)
+        self._run: Any = None
+
+    def begin(self, about: Mapping[str, Any]) -> int:
+        """Online, their server says how far the log has come; offline, our mark does."""
+        import wandb
+
+        if self.directory is not None:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        known = self._mark.read()
+        # The terminal is ours, and a lost network must not hold up the end for ever.
+        settings = wandb.Settings(console="off", finish_timeout=PATIENCE)
+        options = {"settings": settings, **self.options}
+        self._run = wandb.init(
+            project=self.project,
+            dir=None if self.directory is None else str(self.directory),
+            id=known.get("id"),
+            resume="allow",
+            config=dict(about),
+            **options,
+        )
+        self._mark.keep(id=self._run.id)
+        return int(known.get("rollout", 0) if self._run.offline else self._run.summary.get(ROLLOUT) or 0)
+
+    def write(self, values: Values, step: int) -> None:
+        """Their step is the number of environment steps."""
+        self._run.log(scalars(values), step=step)
+        self._mark.keep(rollout=values[ROLLOUT])
+
+    def close(self) -> None:
+        """Hand over what is left."""
+        if self._run is not None:
+            self._run.finish()
+            self._run = None

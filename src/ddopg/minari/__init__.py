@@ -1,0 +1,6 @@
+"""Rollouts as Minari data sets, the offline standard of the Farama Foundation, and back (extra `minari`)."""
+
+from ddopg.minari.reading import Episode, episodes, trajectories
+from ddopg.minari.writing import export
+
+__all__ = ["Episode", "episodes", "export", "trajectories"]

@@ -1,0 +1,34 @@
+"""What writing and reading share: the package itself, names of data sets, and our words in their metadata."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from ddopg.errors import MissingPackageError, require
+
+KEY = "ddopg"  # of what we say about a data set in its metadata
+ANSWER = "policy_output"  # info: what the policy answered, before it was clipped to the action range
+HOME = "MINARI_DATASETS_PATH"  # where Minari keeps its data sets
+NAME = re.compile(r"([-\w]+/)*[-\w]+-v\d+")
+
+
+def require_name(name: str) -> None:
+    """Refuse what Minari would not take for the name of a data set."""
+    require(
+        NAME.fullmatch(name) is not None,
+        f"a Minari data set is called namespace/name-v0 (letters, digits, - and _, and a version), got {name!r}",
+    )
+
+
+def library() -> Any:
+    """The package, imported now."""
+    try:
+        import h5py  # noqa: F401
+        import minari
+    except ImportError as error:
+        raise MissingPackageError("data sets need the package minari[hdf5]", "minari") from error
+    if HOME in os.environ:  # Minari 0.5 loses its way in a relative one
+        os.environ[HOME] = os.path.abspath(os.environ[HOME])
+    return minari

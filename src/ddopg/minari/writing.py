@@ -1,0 +1,206 @@
+"""The rollouts of a run as a Minari data set.
+
+A Minari episode has one observation more than steps: the one after the last action. A run does not store it, because
+nothing is learnt from it. Where the environment is at hand, the rollout is played again from its seed with the stored
+actions; if every observation and reward comes out the same, so does the last observation. Else the latest that is
+known is repeated, and the episode says so.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg._version import __version__
+from ddopg.data import Trajectory
+from ddopg.envs.gym_adapter import make, name_of
+from ddopg.errors import ArtefactError, DDOPGError, StoreError, require
+from ddopg.minari.library import ANSWER, KEY, library, require_name
+from ddopg.plain import to_dict
+from ddopg.rollout import steps
+from ddopg.rows import Description, Rollout
+from ddopg.stored import rollouts_of
+
+REPLAYED, REPEATED = "replayed", "repeated"
+MOST_PARAMETERS = 15_000  # of a policy in an episode's metadata: HDF5 has room for 64 kB
+
+
+def export(
+    run_directory: str | Path,
+    name: str,
+    env: gym.Env | str | None = None,
+    *,
+    overwrite: bool = False,
+    author: str | None = None,
+) -> Any:
+    """Write every rollout of a run as the Minari data set `namespace/name-vN`; returns the `MinariDataset`.
+
+    It goes where Minari keeps its data sets: `MINARI_DATASETS_PATH`, or below the home directory.
+    """
+    create = library().create_dataset_from_buffers
+    require_name(name)
+    about, rollouts = rollouts_of(Path(run_directory))
+    require(len(rollouts) > 0, f"{run_directory} holds no rollout yet; train first", ArtefactError)
+    env = make(env) if isinstance(env, str) else env or _environment(about)
+    last = [_last_observation(env, rollout.trajectory) for rollout in rollouts]
+    with _place(name, overwrite), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about what it would like to know besides
+        dataset = create(
+            name,
+            [_buffer(one, seen, about, env) for one, seen in zip(rollouts, last, strict=True)],
+            env=_spec(env, about),
+            observation_space=_space(env and env.observation_space, about.problem.observation_size),
+            action_space=_action_space(env, about),
+            algorithm_name="DD-OPG",
+            author=author,
+            description=f"All {len(rollouts)} rollouts of a run of ddopg {about.version}, in order.",
+            requirements=["ddopg"] if (name_of(env) or "").startswith("ddopg/") else None,
+        )
+        dataset.storage.update_metadata({KEY: _described(about, last)})
+        dataset.storage.update_episode_metadata(map(_episode_metadata, rollouts, last))
+    return dataset
+
+
+class _Remembering(gym.Wrapper):
+    """Keeps the latest observation."""
+
+    latest: Any = None
+
+    def step(self, action: Any) -> Any:
+        returned = self.env.step(action)
+        self.latest = returned[0]
+        return returned
+
+
+def _last_observation(env: gym.Env | None, trajectory: Trajectory) -> np.ndarray | None:
+    """What is seen after the last action, if the rollout can be played again; else None."""
+    if env is None or trajectory.seed < 0:
+        return None
+    count, answers = trajectory.length, iter(trajectory.actions)
+    watched: _Remembering = _Remembering(env)
+    try:
+        played = list(steps(watched, lambda observation: next(answers), trajectory.seed, count))
+    except DDOPGError:
+        return None
+    same = len(played) == count and all(
+        np.array_equal(seen, trajectory.observations[i]) and reward == trajectory.rewards[i]
+        for i, (seen, _, reward, _, _) in enumerate(played)
+    )
+    last = np.asarray(watched.latest, np.float32).ravel()
+    return last if same and np.isfinite(last).all() else None
+
+
+def _environment(about: Description) -> gym.Env | None:
+    """The run's own environment, where it is registered here; a file may not say which module to import."""
+    if about.environment is None or ":" in about.environment:
+        return None
+    try:
+        return make(about.environment)
+    except DDOPGError:
+        return None
+
+
+def _spec(env: gym.Env | None, about: Description) -> Any:
+    """How the environment is made again, with the run's own time limit and without wrappers of others."""
+    if env is None or env.unwrapped.spec is None or env.unwrapped.spec.id not in gym.registry:
+        return None
+    spec = copy.deepcopy(env.unwrapped.spec)
+    spec.max_episode_steps = about.problem.horizon
+    return spec
+
+
+def _space(space: Any, size: int) -> gym.spaces.Box:
+    """What the run stores of the observation space: float32."""
+    if space is None:
+        return gym.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+    return gym.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
+
+
+def _action_space(env: gym.Env | None, about: Description) -> gym.spaces.Box:
+    low, high = (np.asarray(bound, np.float32) for bound in (about.problem.low, about.problem.high))
+    shape = low.shape if env is None else env.action_space.shape
+    return gym.spaces.Box(low.reshape(shape), high.reshape(shape), dtype=np.float32)
+
+
+def _buffer(rollout: Rollout, last: np.ndarray | None, about: Description, env: gym.Env | None) -> Any:
+    """A Minari episode: actions as they can be executed, what the policy asked for beside them."""
+    from minari.data_collector import EpisodeBuffer
+
+    trajectory = rollout.trajectory
+    count = trajectory.length
+    space, actions = _action_space(env, about), trajectory.actions[:count]
+    seen = trajectory.observations[:count]
+    seen = np.concatenate([seen, seen[-1:] if last is None else last[None]])
+    shape = (about.problem.observation_size,) if env is None else env.observation_space.shape
+    ended = np.zeros((2, count), bool)
+    ended[:, -1] = trajectory.terminated, trajectory.truncated
+    return EpisodeBuffer(
+        seed=trajectory.seed if trajectory.seed >= 0 else None,
+        observations=seen.reshape(count + 1, *(shape or ())),
+        actions=np.clip(actions.reshape(count, *space.shape), space.low, space.high),
+        rewards=trajectory.rewards[:count],
+        terminations=ended[0],
+        truncations=ended[1],
+        infos={ANSWER: np.concatenate([np.full_like(actions[:1], np.nan), actions])},
+    )
+
+
+def _described(about: Description, last: list[np.ndarray | None]) -> dict[str, Any]:
+    """What is said about the whole data set."""
+    replayed = sum(seen is not None for seen in last)
+    return {
+        "version": __version__,
+        "environment": about.environment,
+        "problem": about.problem._asdict(),
+        "config": to_dict(about.config),
+        "last_observations": {REPLAYED: replayed, REPEATED: len(last) - replayed},
+    }
+
+
+def _episode_metadata(rollout: Rollout, last: np.ndarray | None) -> dict[str, Any]:
+    theta = rollout.trajectory.theta
+    return {
+        **({"theta": theta} if len(theta) <= MOST_PARAMETERS else {}),
+        "rollout": rollout.number,
+        "proposal": rollout.proposal,
+        "purpose": rollout.purpose,
+        "return": rollout.value,
+        "last_observation": REPEATED if last is None else REPLAYED,
+    }
+
+
+@contextmanager
+def _place(name: str, overwrite: bool) -> Iterator[None]:
+    """The data set is written whole or not at all; one that is there already is kept until the new one is."""
+    from minari.storage import get_dataset_path
+
+    path = get_dataset_path(name)
+    require(
+        overwrite or not path.exists(),
+        f"there is a Minari data set {name} already, in {path}; choose another version, or replace it with "
+        "overwrite=True (--overwrite)",
+        StoreError,
+    )
+    old = path.with_name(f".{path.name}.old")
+    try:
+        if path.exists():
+            path.rename(old)
+        yield
+        shutil.rmtree(old, ignore_errors=True)
+    except BaseException as error:
+        shutil.rmtree(path, ignore_errors=True)
+        if old.exists():
+            old.rename(path)
+        if isinstance(error, OSError) and not isinstance(error, DDOPGError):
+            raise StoreError(
+                f"cannot write {path}: {error.strerror or error}; set MINARI_DATASETS_PATH"
+            ) from error
+        raise
