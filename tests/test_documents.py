@@ -2,7 +2,8 @@
 
 A block says its language. `python` is executed; the blocks of a page share their names, and one whose first line is
 `# NAME.py` is saved under that name, as the reader does. `bash` is run line by line, `ddopg` in this process. `toml`
-is read, and loaded if it is a preset file. `text` is no code. Everything happens in a directory that looks like a clone.
+is read, and loaded if it is a preset file. `text` is no code. Everything happens in a directory that looks like a
+clone.
 
 Budgets are cut (`smaller`): the pages are checked for being true, not for how well they learn. What is not run for
 a reason is listed below with the reason, and at least parsed.
