@@ -245,6 +245,7 @@ class TestWrongInput:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
+            (["train", "nowhere:Plant-v0"], "its module cannot be imported"),
             (["train", "cartpol"], "no environment called 'cartpol'; did you mean 'cartpole'"),
             (["train", "CartPole-v1"], "action space must be a Box"),
             (

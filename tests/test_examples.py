@@ -1,5 +1,6 @@
-"""README and examples: every Python block and every script runs."""
+"""The examples run as a user runs them; what the pages show is in test_documents.py."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,12 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCKS = [
-    pytest.param(block, id=f"{page.name}-{i}")
-    for page in PAGES
-    for i, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S))
-]
+EXAMPLES = ROOT / "examples"
 
 
 def run(*arguments, cwd):
@@ -31,35 +27,53 @@ def run(*arguments, cwd):
     return done.stdout
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_every_python_block_of_the_pages_runs(block, tmp_path):
-    """Budgets are cut down: the blocks are checked for being true, not for how well they learn."""
-    block = re.sub(r"total_timesteps=[\d_]+", "total_timesteps=60", block)
-    block = re.sub(r"total_episodes=[\d_]+", "total_episodes=6", block)
-    run("-c", block, cwd=tmp_path)
+BUDGETS = {"quickstart.py": 100, "ask_tell.py": 6, "custom_policy.py": 300, "ask_tell_robot.py": 4}
+OTHERS = {"ddopg_by_hand.py", "tour.ipynb"}  # below
 
 
-EXAMPLES = {"quickstart.py": 100, "ask_tell.py": 6, "custom_policy.py": 300, "ask_tell_robot.py": 4}
-
-
-@pytest.mark.parametrize(("name", "budget"), EXAMPLES.items())
+@pytest.mark.parametrize(("name", "budget"), BUDGETS.items())
 def test_every_example_runs(name, budget, tmp_path):
-    assert run(ROOT / "examples" / name, budget, cwd=tmp_path)
+    assert run(EXAMPLES / name, budget, cwd=tmp_path)
     assert list(tmp_path.rglob("*.safetensors"))
 
 
 def test_every_example_is_tested():
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == {*BUDGETS, *OTHERS}
 
 
 def test_the_robot_of_the_example_needs_nothing_but_numpy():
     """It is a process of its own that may import neither ddopg nor JAX."""
-    text = (ROOT / "examples" / "ask_tell_robot.py").read_text()
+    text = (EXAMPLES / "ask_tell_robot.py").read_text()
     imports = set(re.findall(r"^(?:import|from) (\w+)", text, re.M))
     assert imports <= {*sys.stdlib_module_names, "numpy"}
 
 
-def test_every_local_link_of_the_pages_leads_somewhere():
-    for page in PAGES:
-        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_the_by_hand_example_runs(tmp_path):
+    assert "after 18 rollouts" in run(EXAMPLES / "ddopg_by_hand.py", 0, 18, cwd=tmp_path)
+
+
+NOTEBOOK = """
+import sys
+import nbclient, nbformat
+from jupyter_client import AsyncKernelManager
+
+notebook = nbformat.read(sys.argv[1], as_version=4)
+manager = AsyncKernelManager(kernel_name="python3", transport="ipc")  # files of the user instead of ports
+nbclient.NotebookClient(notebook, km=manager, timeout=200).execute()
+for cell in notebook.cells:
+    for output in cell.get("outputs", []):
+        print(output["output_type"], output.get("text", sorted(output.get("data", {}))))
+"""
+
+
+def test_the_notebook_runs_and_draws(tmp_path):
+    said = run("-c", NOTEBOOK, EXAMPLES / "tour.ipynb", cwd=tmp_path)
+    assert said.count("image/png") == 3
+    assert "mean ESS" in said
+    assert "fresh episodes" in said
+
+
+def test_the_notebook_is_committed_without_outputs():
+    for cell in json.loads((EXAMPLES / "tour.ipynb").read_text())["cells"]:
+        assert not cell.get("outputs")
+        assert not cell.get("execution_count")

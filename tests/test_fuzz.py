@@ -12,6 +12,9 @@ import ddopg
 from ddopg import artefact, rows
 from ddopg.artefact import load
 from ddopg.errors import DDOPGError
+from ddopg.readings import read_run
+from ddopg.report import collected
+from ddopg.report.page import document
 from ddopg.runs import RunStore
 from ddopg.tables import STORE
 from tests.probes import Follow
@@ -169,15 +172,41 @@ def test_run_stores_with_odd_values_and_forged_seals_are_refused_or_can_go_on(
     assert refused > 0.3 * mutations
 
 
+@few_or_many(60, 1_000)
+def test_run_stores_with_odd_values_and_forged_seals_are_refused_or_can_be_shown(
+    stores, tmp_path, mutations, monkeypatch
+):
+    """The same for who only looks."""
+    monkeypatch.setattr(rows, "check_seal", lambda found, expected, what: None)
+    rng, refused = np.random.default_rng(mutations), 0
+    for _ in range(mutations):
+        fresh(tmp_path).write_bytes(stores[0])
+        with closing(sqlite3.connect(tmp_path / STORE, isolation_level=None)) as connection:
+            connection.execute("PRAGMA foreign_keys = OFF")
+            connection.execute("INSERT INTO evaluation VALUES (9, 27, -1.0, 0.5, -2.0, 3, x'00')")
+            for _ in range(int(rng.integers(1, 3))):
+                disturb(rng, connection, ("rollout", "rollout", "state", "evaluation"))
+        try:
+            shown = document(collected([read_run(tmp_path)], "now"))
+            assert "</html>" in shown
+        except DDOPGError:
+            refused += 1
+    print(f"{mutations} run stores with odd values, {refused} not shown")
+    assert 0.2 * mutations < refused < mutations
+
+
 def fresh(directory):
     for leftover in directory.glob(f"{STORE}*"):
         leftover.unlink()
     return directory / STORE
 
 
-def disturb(rng, connection):
+USUAL = ("run", "rollout", "rollout", "state", "state", "state", "change")
+
+
+def disturb(rng, connection, tables=USUAL):
     """Put an odd value, or that of another row, into a random cell of the table returned; or delete a row."""
-    table = ("run", "rollout", "rollout", "state", "state", "state", "change")[rng.integers(7)]
+    table = tables[rng.integers(len(tables))]
     columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
     identifiers = [row for (row,) in connection.execute(f"SELECT rowid FROM {table}")]
     if not identifiers:

@@ -58,10 +58,10 @@ def test_another_thread_is_left_alone():
 def test_an_interruption_while_a_rollout_is_taken_in_waits_until_it_is_stored(tmp_path):
     agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
     agent.learn(total_episodes=8)
+    (proposal,) = agent.ask()
     agent.store._connection.set_trace_callback(
         lambda sql: signal.raise_signal(signal.SIGINT) if sql == "BEGIN IMMEDIATE" else None
     )
-    (proposal,) = agent.ask()
     trajectory = rollout(Follow(), agent.policy, proposal.theta, proposal.seed)
     with pytest.raises(KeyboardInterrupt):
         agent.tell(proposal, trajectory)

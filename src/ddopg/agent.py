@@ -33,7 +33,14 @@ from ddopg.state import State
 
 
 class Proposal:
-    """A policy that asks to be rolled out once: `act` is what to run, `trajectory` packs what happened."""
+    """A policy that asks to be rolled out once: `act` is what to run, `trajectory` packs what happened.
+
+    Attributes:
+        number: its place in the order of asking, from 0.
+        theta: the parameters, (D,).
+        seed: what to reset a simulator with.
+        purpose: why it is asked for: `design`, `explore`, `fresh` or `check`.
+    """
 
     def __init__(self, proposal: algorithm.Proposal, trained: TrainedPolicy) -> None:
         self.number, self.theta, self.seed, self.purpose = proposal
@@ -73,8 +80,11 @@ class DDOPG:
 
     Args:
         env: a Gymnasium environment with Box spaces, or its id.
-        observation_space, action_space, horizon: instead of `env`; `horizon` also overrides its time limit.
-        preset: `default`, `paper` or `released`; or give a whole `config`.
+        observation_space: with `action_space` and `horizon`, instead of `env`.
+        action_space: what the policy may answer, a Box.
+        horizon: the longest episode, in steps; it also overrides the time limit of `env`.
+        preset: `default`, `paper` or `released`.
+        config: a whole configuration, instead of a preset.
         policy: a policy class of your own (`ddopg.policies.custom`) in the place of the configured network.
         seed: the same seed, configuration and machine give the same run, bit for bit.
         isolate: run the environment, given by its id, in a process of its own, which may hang or die.

@@ -35,11 +35,11 @@ class Info(NamedTuple):
     incumbent: float  # the value the incumbent is believed to have
     incumbent_error: float  # standard error of what the surrogate says about the incumbent
     predicted: float  # Ĵ at the new centre; NaN while the initial design runs
-    lower_bound: float
-    ess: float
+    lower_bound: float  # L at the new centre
+    ess: float  # effective sample size at the new centre
     length_scale: float  # √Σ in use, in units of the action; the geometric mean where actions differ
-    search_steps: int
-    outcome: str
+    search_steps: int  # gradient steps of the search
+    outcome: str  # how the search ended: converged, step_limit, not_finite; or initial_design
     remark: str  # what is odd about the data and how it was met; mostly empty
 
 
@@ -106,13 +106,7 @@ def _turn(
     state = _remember(state, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return state, _info(state, trajectory)
-    rng = stream(state.seed, state.memory.size, "selection")
-    selection = select(rng, np.asarray(state.memory.returns), config.selection)
-    unit = _units(state, config)
-    worth = reward_unit(state.memory, selection)  # 1, unless the rewards are of an extraordinary size
-    memory = measured(state.memory, selection, worth)
-    memory, evidence = prepare(memory, selection, state.centre, unit, policy, config)
-    memory = memory._replace(trajectories=state.memory.trajectories)
+    memory, evidence, selection, unit, worth = gather(state, policy, config)
     state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
     found = _improvement(state, evidence, unit, worth, policy, config)
     if is_sound(found):
@@ -123,6 +117,19 @@ def _turn(
             state = state._replace(incumbent=incumbent._replace(value=incumbent.value * worth))
     scale = length_scale_in_use(policy, evidence, config.surrogate)
     return state, _info(state, trajectory, found, selection, worth, scale)
+
+
+def gather(
+    state: State, policy: Policy, config: Config
+) -> tuple[Memory, Evidence, Selection, np.ndarray, float]:
+    """What a search from the centre rests on: the memory with its pairs, the evidence, which trajectories it holds,
+    the parameters' units, and the unit of its rewards: 1, unless they are of an extraordinary size."""
+    rng = stream(state.seed, state.memory.size, "selection")
+    selection = select(rng, np.asarray(state.memory.returns), config.selection)
+    unit, worth = _units(state, config), reward_unit(state.memory, selection)
+    memory = measured(state.memory, selection, worth)
+    memory, evidence = prepare(memory, selection, state.centre, unit, policy, config)
+    return memory._replace(trajectories=state.memory.trajectories), evidence, selection, unit, worth
 
 
 def _units(state: State, config: Config) -> np.ndarray:

@@ -34,8 +34,8 @@ class TrainedPolicy(NamedTuple):
     """A policy with fixed parameters, ready to act."""
 
     theta: np.ndarray  # (D,)
-    problem: Problem
-    config: Config
+    problem: Problem  # sizes, action range and horizon of the task
+    config: Config  # what it was learnt with
     environment: str | None = None  # the Gymnasium id it was learnt on, if any
     note: dict[str, Any] = {}  # noqa: RUF012  what is known of it: return, steps, seed
     network: Policy | None = None  # a policy class of the user's own, in the place of the configured one

@@ -14,7 +14,21 @@ from ddopg import presets
 from ddopg._version import __version__
 from ddopg.config import PRESETS, Config
 from ddopg.errors import DDOPGError, require
-from ddopg.options import Add, Ask, Begin, Bench, Evaluate, Export, Figure, Play, Resume, Tell, Train, Tune
+from ddopg.options import (
+    Add,
+    Ask,
+    Begin,
+    Bench,
+    Evaluate,
+    Export,
+    Figure,
+    Play,
+    Report,
+    Resume,
+    Tell,
+    Train,
+    Tune,
+)
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -41,13 +55,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-Command = Train | Resume | Evaluate | Play | Export | Begin | Ask | Tell | Add | Bench | Tune | Figure
+Command = (
+    Train | Resume | Evaluate | Play | Export | Report | Begin | Ask | Tell | Add | Bench | Tune | Figure
+)
 
 
 def parse(arguments: list[str]) -> Command:
     """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
     start = _start(arguments)
-    missing, plain = tyro.MISSING, (Resume, Evaluate, Play, Export, Ask, Tell, Add, Bench, Tune, Figure)
+    missing, plain = (
+        tyro.MISSING,
+        (Resume, Evaluate, Play, Export, Report, Ask, Tell, Add, Bench, Tune, Figure),
+    )
     begin = Begin(missing, missing, missing, missing, missing, config=start.config)
     commands = [_named(Train, start), _named(Begin, begin), *map(_named, plain)]
     return tyro.cli(

@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from ddopg import baselines, deploy, minari, training, video
+from ddopg import report as pages
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
 from ddopg.artefact import TrainedPolicy, load
@@ -26,7 +27,7 @@ from ddopg.experiments import figures, jobs, workers
 from ddopg.exports import policy_file
 from ddopg.loggers import loggers_for
 from ddopg.minari.library import KEY
-from ddopg.options import Bench, Evaluate, Export, Figure, Play, Resume, Train, Tune
+from ddopg.options import Bench, Evaluate, Export, Figure, Play, Report, Resume, Train, Tune
 from ddopg.robot import add, ask, begin, tell
 from ddopg.rollout import FIRST_EVALUATION_SEED
 
@@ -39,6 +40,7 @@ __all__ = [
     "export",
     "figure",
     "play",
+    "report",
     "resume",
     "tell",
     "train",
@@ -142,6 +144,14 @@ def _export_rollouts(command: Export, name: str) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def report(command: Report) -> None:
+    """One page of all the runs."""
+    require(len(command.directories) > 0, "give at least one run: ddopg report DIR... -o report.html")
+    keep_compiled_programs()
+    path = pages.write(command.directories, command.out, time.strftime("%Y-%m-%d %H:%M"))
+    Console().print(f"report: {path} ({path.stat().st_size / 1e6:.1f} MB)", highlight=False, soft_wrap=True)
 
 
 def bench(command: Bench) -> int:

@@ -126,6 +126,16 @@ class Export:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Make one page of some runs: learning curves, rollouts, memory, the surrogate with a slider for Σ."""
+
+    directories: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR…")]
+    """Run directories, finished or not. Those of one task and configuration are shown as its seeds."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The page: one file that works offline."""
+
+
+@dataclass(frozen=True)
 class Begin:
     """Begin a run with a machine that speaks by files: it reads policies and writes logs."""
 

@@ -44,11 +44,13 @@ class _Logged(NamedTuple):
 
 
 class RunStore:
-    """The one writer of a run. `create` begins a run, `resume` goes on with one."""
+    """The one writer of a run; `create` begins one, `resume` goes on with one. Without a writer, an onlooker."""
 
     description: Description
 
-    def __init__(self, directory: Path, writer: tables.SoleWriter, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, directory: Path, writer: tables.SoleWriter | None, connection: sqlite3.Connection
+    ) -> None:
         self.directory, self.path = directory, directory / tables.STORE
         self._connection, self._writer = connection, writer
         self._leaves: dict[str, Leaf] = {}
@@ -90,7 +92,7 @@ class RunStore:
                 with damage(path):
                     store.description = described(store._connection)
                     require_class(str(path), store.description.own_policy, network)
-                    state = store._read(store.description, network)
+                    state = store.read_state(network)
             except BaseException:
                 store.close()
                 raise
@@ -197,8 +199,9 @@ class RunStore:
             (name, kind, shape, value),
         )
 
-    def _read(self, description: Description, network: Policy | None) -> State:
-        """Everything, checked."""
+    def read_state(self, network: Policy | None) -> State:
+        """Everything, checked; `description` was read before."""
+        description = self.description
         policy = policy_for(description.problem, description.config, network)
         require(policy.size <= rows.MOST_NUMBERS, f"a policy of {policy.size} parameters", ArtefactError)
         trajectories, returns, lengths, chain = self._read_rollouts(description.problem, policy.size)
@@ -261,6 +264,7 @@ def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logg
     return rows.seal_of(chain, *(part for parts_of_one in sorted(parts) for part in parts_of_one))
 
 
-def _close(connection: sqlite3.Connection, writer: tables.SoleWriter) -> None:
+def _close(connection: sqlite3.Connection, writer: tables.SoleWriter | None) -> None:
     connection.close()
-    writer.release()
+    if writer is not None:
+        writer.release()

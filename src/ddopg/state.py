@@ -30,16 +30,16 @@ class Incumbent(NamedTuple):
 class State(NamedTuple):
     """Everything the next iteration needs; saved, it resumes bit for bit."""
 
-    seed: int
+    seed: int  # of the run
     asked: int  # proposals handed out so far
     pending: tuple[Proposal, ...]  # handed out, not yet told
-    memory: Memory
+    memory: Memory  # every trajectory, and what was computed for them
     centre: np.ndarray  # (D,) where the search stands
     average: np.ndarray  # (D,) the running average of the centre
     effects: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
     search: Any  # the optimiser's state, None before the first search
     return_bound: float  # ‖R‖∞ in use
-    incumbent: Incumbent
+    incumbent: Incumbent  # the policy to hand over now
     steps: int  # environment steps told; those of added trajectories were not paid for here
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ddopg import rows, tables
@@ -16,13 +16,13 @@ ROLLOUTS = "SELECT * FROM rollout ORDER BY number"
 
 def description_of(directory: Path) -> Description:
     """What a run is about."""
-    with _reading(directory) as connection:
+    with looking(directory) as connection:
         return described(connection)
 
 
 def rollouts_of(directory: Path) -> tuple[Description, list[Rollout]]:
     """What a run is about and all its rollouts so far, checked."""
-    with _reading(directory) as connection:
+    with looking(directory) as connection:
         about = described(connection)
         size = _parameters(connection)  # the policy class may be one that only its maker has
         return about, [one for one, _ in rows.rollouts_of(connection.execute(ROLLOUTS), about.problem, size)]
@@ -51,12 +51,14 @@ def damage(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _reading(directory: Path) -> Iterator[sqlite3.Connection]:
+def looking(directory: Path) -> Iterator[sqlite3.Connection]:
+    """The store of a run, to be read at one instant: no lock is taken, nothing is written."""
+    require(
+        directory.is_dir() or not directory.exists(),
+        f"{directory} is a file; give the directory of a run, which holds its {tables.STORE}",
+        ArtefactError,
+    )
     path = directory / tables.STORE
     require(path.exists(), f"{directory} holds no {tables.STORE}; give the directory of a run", ArtefactError)
-    connection = tables.open_existing(path)
-    try:
-        with damage(path):
-            yield connection
-    finally:
-        connection.close()
+    with closing(tables.open_to_look(path)) as connection, damage(path):
+        yield connection

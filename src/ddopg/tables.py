@@ -56,20 +56,25 @@ def create(path: Path) -> sqlite3.Connection:
 
 def open_existing(path: Path) -> sqlite3.Connection:
     """A file written by `create`; anything else gets an `ArtefactError`."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(MAGIC))
-    except OSError as error:
-        raise ArtefactError(
-            f"cannot read {path}: {error.strerror or error}; give the directory of a run"
-        ) from error
-    require(
-        magic == MAGIC, f"{path} is not a run of ddopg: expected an SQLite file, got {magic!r}", ArtefactError
-    )
+    _require_database(path)
     connection = _connect(path, "rw")
     with complaints(path, READING):
         _check(connection, path)
         _prepare(connection)
+    return connection
+
+
+def open_to_look(path: Path) -> sqlite3.Connection:
+    """The same for reading alone, while another process may be writing: nothing is changed, and nobody is stopped.
+
+    Where there is no write-ahead log, nobody is at work, and SQLite is kept from making one.
+    """
+    _require_database(path)
+    log = path.with_name(f"{path.name}-wal")
+    connection = _connect(path, "ro" if log.exists() else "ro&immutable=1")
+    with complaints(path, READING):
+        connection.execute("BEGIN")  # everything is read from one instant
+        _check(connection, path)
     return connection
 
 
@@ -178,6 +183,19 @@ def sync(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _require_database(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(MAGIC))
+    except OSError as error:
+        raise ArtefactError(
+            f"cannot read {path}: {error.strerror or error}; give the directory of a run"
+        ) from error
+    require(
+        magic == MAGIC, f"{path} is not a run of ddopg: expected an SQLite file, got {magic!r}", ArtefactError
+    )
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

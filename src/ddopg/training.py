@@ -26,7 +26,7 @@ from ddopg.loggers import Logging, loggers_for
 from ddopg.options import Train
 from ddopg.plain import from_dict
 from ddopg.rollout import FIRST_EVALUATION_SEED
-from ddopg.rows import Evaluation
+from ddopg.rows import Description, Evaluation
 from ddopg.stored import description_of
 
 DEFAULT_STEPS = 10_000
@@ -52,7 +52,11 @@ def run(agent: DDOPG, command: Train, steps: int | None, episodes: int | None) -
 
 def told_by(directory: Path) -> Train:
     """What the command line was told when the run began; a run begun in Python gets the usual evaluations."""
-    about = description_of(directory)
+    return command_of(description_of(directory), directory)
+
+
+def command_of(about: Description, directory: Path) -> Train:
+    """The same from a description that was read before."""
     try:
         return from_dict({"env": about.environment or "", **about.command}, Train)
     except ConfigError as error:

@@ -37,6 +37,11 @@ def make(name: str, **options: Any) -> gym.Env:
     identifier = SHORT_NAMES.get(name, name)
     try:
         return flattened(gym.make(identifier, **options))
+    except ModuleNotFoundError as error:
+        raise SpaceError(
+            f"{identifier}: its module cannot be imported: {error}; put its directory on PYTHONPATH, or call "
+            "`python -m ddopg` instead of `ddopg` where it is in the current one"
+        ) from error
     except gym.error.DependencyNotInstalled as error:
         raise SpaceError(f"{identifier} needs a package that is not installed: {error}") from error
     except gym.error.Error as error:

@@ -1,0 +1,132 @@
+"""Which runs are seeds of one thing, and what their learning curves say together."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ddopg.config import PRESETS, Config
+from ddopg.envs.gym_adapter import SHORT_NAMES
+from ddopg.experiments.bench import BOOTSTRAP_SEED
+from ddopg.experiments.figures.curves import iqm_and_interval
+from ddopg.experiments.stats import SOLVED, median_with_infinity, steps_to_solved, summarise
+from ddopg.readings import Reading
+from ddopg.report.numbers import number, numbers
+from ddopg.rows import Evaluation
+
+LEAST_SEEDS = 3  # for an interval
+MARKS = 60  # of the grid on which seeds are put together
+
+
+def grouped(readings: Sequence[Reading]) -> list[list[int]]:
+    """Indices of the runs that are about the same problem with the same configuration, whatever the seed.
+
+    Groups of one task stand side by side.
+    """
+    found: dict[Any, list[int]] = {}
+    for i, reading in enumerate(readings):
+        about = reading.about
+        found.setdefault((task_of(reading), about.problem, about.config), []).append(i)
+    tasks = [task_of(reading) for reading in readings]
+    return sorted(found.values(), key=lambda members: tasks.index(tasks[members[0]]))
+
+
+def summary(readings: Sequence[Reading], members: Sequence[int]) -> dict[str, Any]:
+    """One group for the page."""
+    own = [readings[i] for i in members]
+    task, (preset, changes) = task_of(own[0]), origin(own[0].about.config)
+    evaluated = [i for i in members if readings[i].evaluations]
+    seeds = [reading.state.seed for reading in own]
+    return {
+        "task": task,
+        "preset": preset,
+        "changes": changes,
+        "runs": list(members),
+        "seeds": seeds,
+        "twice": sorted({seed for seed in seeds if seeds.count(seed) > 1}),
+        "versions": sorted({reading.about.version for reading in own}),
+        "solved": SOLVED.get(task),
+        "together": _together(readings, evaluated, SOLVED.get(task)),
+    }
+
+
+def task_of(reading: Reading) -> str:
+    """The short name of the environment, its id, or that there is none."""
+    name = reading.about.environment
+    short = {identifier: short for short, identifier in SHORT_NAMES.items()}
+    return short.get(name, name) if name else "own rollouts (ask and tell)"
+
+
+def origin(config: Config) -> tuple[str, dict[str, list[Any]]]:
+    """The preset with the fewest differences, and those: name → [its value, that of the run]."""
+    found = {name: differences(preset, config) for name, preset in PRESETS.items()}
+    name = min(found, key=lambda name: len(found[name]))
+    return name, found[name]
+
+
+def differences(usual: Any, config: Any, prefix: str = "") -> dict[str, list[Any]]:
+    """What differs between two configurations: dotted name → [usual value, other value]."""
+    found: dict[str, list[Any]] = {}
+    for field in dataclasses.fields(config):
+        one, other, name = getattr(usual, field.name), getattr(config, field.name), prefix + field.name
+        if dataclasses.is_dataclass(other):
+            found |= differences(one, other, f"{name}.")
+        elif one != other:
+            found[name] = [one, other]
+    return found
+
+
+def on_grid(evaluations: Sequence[Evaluation], marks: np.ndarray) -> list[list[float]]:
+    """(mark, mean return of the latest evaluation at or before it)."""
+    steps = np.array([row.steps for row in evaluations])
+    at = np.searchsorted(steps, marks, side="right") - 1
+    return [[float(mark), evaluations[k].mean] for mark, k in zip(marks, at, strict=True)]
+
+
+def reach(lasts: Sequence[int], horizon: int) -> int:
+    """How far seeds can be put together: to the end of the shortest; of all, where a single episode lies between."""
+    return max(lasts) if max(lasts) - min(lasts) < horizon else min(lasts)
+
+
+def _together(
+    readings: Sequence[Reading], members: Sequence[int], threshold: float | None
+) -> dict[str, Any] | None:
+    """IQM and interval where all seeds have been evaluated; None for fewer than three."""
+    curves = [readings[i].evaluations for i in members]
+    if len(curves) < LEAST_SEEDS:
+        return None
+    horizon = readings[members[0]].about.problem.horizon
+    first, last = (
+        max(curve[0].steps for curve in curves),
+        reach([curve[-1].steps for curve in curves], horizon),
+    )
+    if first >= last:
+        return None
+    marks = np.unique(np.linspace(first, last, MARKS).astype(int))
+    table = [on_grid(curve, marks) for curve in curves]
+    if not np.isfinite(table).all():
+        return None
+    band = iqm_and_interval([{"curve": curve} for curve in table])
+    found = summarise(table, threshold, np.random.default_rng(BOOTSTRAP_SEED))
+    worst = min(range(len(table)), key=lambda i: table[i][-1][1])
+    first_solved = [steps_to_solved([(row.steps, row.mean) for row in curve], threshold) for curve in curves]
+    return {
+        "steps": numbers(band.steps),
+        "iqm": numbers(band.middle),
+        "low": numbers(band.low),
+        "high": numbers(band.high),
+        "runs": len(curves),
+        "worst_run": members[worst],
+        "at": number(last),
+        "mean": number(found.mean),
+        "sd": number(found.sd),
+        "worst": number(found.worst),
+        "iqm_last": number(found.iqm),
+        "interval": numbers(found.interval),
+        "solved_runs": None if threshold is None else sum(map(math.isfinite, first_solved)),
+        "median_steps": number(median_with_infinity(first_solved)),
+    }

@@ -1,0 +1,77 @@
+"""One run for the page: its rollouts, evaluations, failures, configuration, video."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from ddopg.errors import ArtefactError
+from ddopg.plain import to_dict
+from ddopg.readings import Reading
+from ddopg.report.groups import origin, task_of
+from ddopg.report.numbers import number, numbers, thinned
+from ddopg.report.reproduce import recipe
+
+MOST_ROLLOUTS = 2000  # that are drawn
+LARGEST_VIDEO = 8 * 2**20  # bytes
+VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+
+
+def story_of(reading: Reading) -> dict[str, Any]:
+    """Everything of the run but its surrogate."""
+    about, state = reading.about, reading.state
+    preset, changes = origin(about.config)
+    return {
+        "directory": str(reading.directory),
+        "task": task_of(reading),
+        "environment": about.environment,
+        "seed": state.seed,
+        "version": about.version,
+        "preset": preset,
+        "changes": changes,
+        "config": to_dict(about.config),
+        "problem": about.problem._asdict()
+        | {"low": numbers(about.problem.low), "high": numbers(about.problem.high)},
+        "parameters": len(state.centre),
+        "steps": state.steps,
+        "rollout_count": state.memory.size,
+        "incumbent": number(state.incumbent.value),
+        "rollouts": _rollouts(reading),
+        "evaluations": {
+            name: numbers(getattr(row, name) for row in reading.evaluations)
+            for name in ("steps", "mean", "std", "worst", "episodes")
+        },
+        "failures": [failure.reason for failure in reading.failures[:5]],
+        "failure_count": len(reading.failures),
+        "video": video_of(reading.directory),
+        "recipe": recipe(reading),
+    }
+
+
+def _rollouts(reading: Reading) -> dict[str, Any]:
+    kept = thinned(len(reading.log), MOST_ROLLOUTS)
+    rows = [reading.log[i] for i in kept]
+    return {
+        "number": [i + 1 for i in kept],
+        "purpose": [reading.purposes[i] for i in kept],
+        **{name: numbers(row[name] for row in rows) for name in ("steps", "return", "length", "incumbent")},
+        "ess": numbers(row["ess"] for row in rows),
+    }
+
+
+def video_of(directory: Path) -> dict[str, Any]:
+    """The newest video in the directory as a data URI, if it is small enough."""
+    found = [path for path in directory.iterdir() if path.suffix.lower() in VIDEOS and path.is_file()]
+    try:
+        found.sort(key=lambda path: (path.stat().st_mtime, path.name))
+        if not found:
+            return {}
+        path = found[-1]
+        size, kind = path.stat().st_size, VIDEOS[path.suffix.lower()]
+        if size > LARGEST_VIDEO:
+            return {"name": path.name, "size": size, "limit": LARGEST_VIDEO}
+        content = base64.b64encode(path.read_bytes()).decode()
+    except OSError as error:
+        raise ArtefactError(f"cannot read a video in {directory}: {error.strerror or error}") from error
+    return {"name": path.name, "size": size, "kind": kind, "content": f"data:{kind};base64,{content}"}

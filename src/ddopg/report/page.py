@@ -1,0 +1,46 @@
+"""The page: template, style, script and data become one file that needs nothing from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+SCRIPTS = ("estimator.js", "drawing.js", "page.js")
+
+
+def document(data: dict[str, Any]) -> str:
+    """The whole document. What the data hold is text for the page, never markup or code."""
+    style, script = _asset("page.css"), "".join(map(_asset, SCRIPTS))
+    parts = {
+        "policy": security_policy(style, script),
+        "style": style,
+        "script": script,
+        "data": embedded(data),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+
+
+def embedded(data: dict[str, Any]) -> str:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def security_policy(style: str, script: str) -> str:
+    """Nothing is fetched, and no other script or style than ours is run: what browsers call a CSP."""
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "media-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text("utf-8")

@@ -1,0 +1,187 @@
+"""The surrogate along lines through the incumbent, as distances from which a page computes it for any Σ.
+
+For the evaluation policy N(μ_θ(s), Σ), Σ = σ² · diag(base²), the log-likelihood of trajectory i under θ is
+−½ Dᵢ(θ)/σ² + const, with Dᵢ(θ) = Σₜ ‖(aₜ − μ_θ(sₜ))/base‖². The constant cancels in the weights of Eq. (15), so the
+distances of the N trajectories to each other's policies, and to the policies of a line, are all that the estimator of
+whole trajectories needs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ddopg.algorithm import gather
+from ddopg.artefact import policy_for
+from ddopg.config import SurrogateConfig
+from ddopg.data import Estimate, Evidence
+from ddopg.policies import Policy
+from ddopg.propose import stream
+from ddopg.readings import Reading
+from ddopg.report.numbers import number, numbers, packed
+from ddopg.surrogate import estimate, length_scales, log_weights
+
+POINTS = 81  # of each line, the incumbent in the middle
+MOST_TRAJECTORIES = 100  # whose distances are kept; a page must stay small
+SHORTEST = 1e-6  # a direction shorter than this share of the usual distance between policies is none
+
+
+class Line(NamedTuple):
+    """θ* + t · v, where t is measured in the search's units of the parameters."""
+
+    name: str
+    label: str
+    towards: np.ndarray  # (D,) v, of length 1 in units
+    extent: float  # |t| ≤ extent
+    marks: dict[str, float]  # what lies on it: name → t
+
+
+class Sample(NamedTuple):
+    """The trajectories of the surrogate and the length-scale that the run takes for them."""
+
+    evidence: Evidence
+    rows: np.ndarray  # (N,) of the evidence that the page gets
+    indices: np.ndarray  # (N,) of the trajectories in the memory
+    counts: np.ndarray  # (N,)
+    selected: int  # trajectories in the run's own surrogate
+    unit: np.ndarray  # (D,)
+    base: np.ndarray  # (A,) what σ = 1 means
+    sigma: float  # of the run
+    worth: float  # the unit of the evidence's rewards
+
+
+def cross_section(reading: Reading) -> dict[str, Any]:
+    """Everything that the page needs, or `{"missing": why}`."""
+    state, config = reading.state, reading.about.config
+    if state.memory.size < config.design.policies:
+        told = f"{state.memory.size} of the {config.design.policies} rollouts of the initial design are there"
+        return {"missing": f"There is no surrogate yet: {told}."}
+    if reading.about.own_policy:
+        return {
+            "missing": "The run has a policy class of its own, which this page cannot act with: no surrogate."
+        }
+    policy = policy_for(reading.about.problem, config)
+    sample = sampled(reading, policy)
+    chosen = sample.indices
+    return {
+        "rollouts": (chosen + 1).tolist(),
+        "counts": sample.counts.tolist(),
+        "returns": numbers([state.memory.returns[i] for i in chosen]),
+        "between": packed(distances(policy, np.asarray(sample.evidence.thetas)[sample.rows], sample)),
+        "sigma": sample.sigma,
+        "base": numbers(sample.base),
+        "squashed": config.policy.squash,
+        "bound": number(state.return_bound),
+        "delta": config.surrogate.delta,
+        "selected": sample.selected,
+        "lines": [_drawn(line, reading, policy, sample) for line in lines(reading, sample)],
+    }
+
+
+def sampled(reading: Reading, policy: Policy) -> Sample:
+    """What the run's next search would rest on, cut to those of the largest weight if there are too many."""
+    config, state = reading.about.config.surrogate, reading.state
+    _, evidence, selection, unit, worth = gather(state, policy, reading.about.config)
+    weights = np.asarray(_believe(policy, config, state.incumbent.theta, evidence).weights)
+    heaviest = np.argsort(-weights[: len(selection.indices)], kind="stable")[:MOST_TRAJECTORIES]
+    rows, scales = np.sort(heaviest), length_scales(policy, config)
+    return Sample(
+        evidence=evidence,
+        rows=rows,
+        indices=selection.indices[rows],
+        counts=selection.counts[rows],
+        selected=len(selection.indices),
+        unit=np.where(unit > 0, unit, 0.0).astype(np.float64),
+        base=scales / config.length_scale[0],
+        sigma=config.length_scale[0] / float(np.sqrt(evidence.sharpness)),
+        worth=worth,
+    )
+
+
+def distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.ndarray:
+    """D (P, N): Σₜ ‖(aₜ − μ_θ(sₜ))/base‖² of each policy (P, D) on each trajectory, at the times the run compares."""
+    observations, actions, lived = (
+        np.asarray(array, np.float64)[sample.rows]
+        for array in (sample.evidence.observations, sample.evidence.actions, sample.evidence.lived)
+    )
+    scaled = np.empty((len(thetas), len(sample.rows)))
+    for row, theta in zip(scaled, thetas.astype(np.float64), strict=True):
+        difference = (actions - policy.act(theta, observations)) / sample.base
+        row[:] = np.einsum("nt,nta->n", lived, np.square(difference))
+    return scaled
+
+
+def lines(reading: Reading, sample: Sample) -> list[Line]:
+    """Towards the centre of the search, the best rollout, the main direction of the policies, a random one."""
+    state, here = reading.state, reading.state.incumbent.theta
+    apart = in_units(np.asarray(sample.evidence.thetas)[sample.rows] - here, sample.unit)
+    usual = float(np.median(np.linalg.norm(apart, axis=1))) or 1.0
+    best = int(np.argmax(state.memory.returns))
+    places = {
+        "centre": ("towards the centre of the search", state.centre),
+        "best": (f"towards the best rollout, no. {best + 1}", state.memory.trajectories[best].theta),
+    }
+    found = []
+    for name, (label, place) in places.items():
+        towards = in_units(place - here, sample.unit)
+        length = float(np.linalg.norm(towards))
+        if length > SHORTEST * usual:
+            mark = {"centre": "centre of the search", "best": f"rollout {best + 1}"}[name]
+            found.append(Line(name, label, towards / length, 1.2 * max(usual, length), {mark: length}))
+    main = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)[2][0]
+    random = stream(state.seed, 0, "report").standard_normal(len(here)) * (sample.unit > 0)
+    size = float(np.linalg.norm(random)) or 1.0
+    spread = 1.2 * max(usual, float(np.max(np.abs(apart @ main))))
+    found.append(Line("main", "main direction of the stored policies", main, spread, {}))
+    found.append(Line("random", "a random direction", random / size, 1.2 * usual, {}))
+    return found
+
+
+def in_units(thetas: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """θ/unit; 0 where a parameter has no unit, or is no number."""
+    return np.nan_to_num(np.where(unit > 0, thetas / np.where(unit > 0, unit, 1.0), 0.0))
+
+
+def policies_on(line: Line, here: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """The parameters (P, D) at the points of the line."""
+    t = np.linspace(-line.extent, line.extent, POINTS)
+    return here + t[:, None] * (line.towards * unit)
+
+
+def _drawn(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict[str, Any]:
+    here = reading.state.incumbent.theta.astype(np.float64)
+    thetas = policies_on(line, here, sample.unit)
+    apart = in_units(np.asarray(sample.evidence.thetas, np.float64)[sample.rows] - here, sample.unit)
+    at = apart @ line.towards
+    return {
+        "name": line.name,
+        "label": line.label,
+        "extent": line.extent,
+        "points": POINTS,
+        "marks": [{"label": label, "t": t} for label, t in line.marks.items()],
+        "distances": packed(distances(policy, thetas, sample)),
+        "at": numbers(at),
+        "off": numbers(np.linalg.norm(apart - at[:, None] * line.towards, axis=1)),
+        "own": _own(thetas, reading, policy, sample),
+    }
+
+
+def _own(thetas: np.ndarray, reading: Reading, policy: Policy, sample: Sample) -> list[float | None] | None:
+    """Ĵ along the line as the run itself computes it; None where that is the estimator of the page."""
+    config = reading.about.config.surrogate
+    whole = config.normalisation == "weights" and not (
+        config.decisions or config.start_correction or config.epsilon
+    )
+    if whole and sample.selected == len(sample.rows):
+        return None
+    means = [_believe(policy, config, theta, sample.evidence).mean for theta in thetas.astype(np.float32)]
+    return numbers(sample.worth * np.asarray(means, np.float64))
+
+
+@partial(jax.jit, static_argnames=("policy", "config"))
+def _believe(policy: Policy, config: SurrogateConfig, theta: jax.Array, evidence: Evidence) -> Estimate:
+    """What the run's own surrogate says of θ."""
+    return estimate(log_weights(policy, theta, evidence, config), evidence, 1.0, config)

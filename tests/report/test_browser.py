@@ -1,0 +1,282 @@
+"""The page in a real browser: it loads in silence, its slider computes what ddopg computes, it can be read."""
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ddopg import estimators, report
+from ddopg.algorithm import gather
+from ddopg.artefact import policy_for
+from ddopg.report import section
+from ddopg.report.page import document
+from ddopg.surrogate import estimate, log_weights
+from tests.report import conftest
+from tests.report.conftest import data_of, unpacked
+
+WIDTHS = {"phone": 360, "desktop": 1280}
+EVIL = "</script><img src=x onerror=alert(1)>{{script}}"
+CURVE = "chosen.curve.map((b) => [b.mean, b.deviation, b.ess, b.lower, ...b.weights])"
+PROBLEMS = """() => {
+  const shown = (node) => node.getClientRects().length > 0;
+  const colour = (text) => text.match(/[\\d.]+/g).map(Number);
+  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = (c) => c.slice(0, 3).map((v) => linear(v / 255))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const c = colour(getComputedStyle(node).backgroundColor);
+      if (c.length < 4 || c[3] > 0) return c;
+    }
+    return [255, 255, 255];
+  };
+  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const host = node.parentElement, style = getComputedStyle(host);
+    if (!node.data.trim() || !shown(host) || host.closest("script, style, noscript, option, :disabled")) continue;
+    const size = parseFloat(style.fontSize);
+    if (size < 12) found.push(`${size} px: ${node.data}`);
+    const ink = light(colour(host.closest("svg") ? style.fill : style.color)), ground = light(behind(host));
+    const contrast = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+    if (contrast < 4.5) found.push(`contrast ${contrast.toFixed(1)}: ${node.data}`);
+  }
+  for (const text of document.querySelectorAll("svg text")) {
+    const frame = text.ownerSVGElement.getBoundingClientRect(), box = text.getBoundingClientRect();
+    const cut = box.left < frame.left - 1 || box.right > frame.right + 1;
+    if (shown(text) && cut) found.push(`cut: ${text.textContent}`);
+  }
+  if (document.documentElement.scrollWidth > innerWidth) found.push("wider than the screen");
+  return found;
+}"""
+
+
+class Visit:
+    """A page that was opened, and what was heard meanwhile."""
+
+    def __init__(self, browser, path, width=1280, scheme="light"):
+        self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        self.heard, self.requests = [], []
+        self.page.on("console", lambda message: self.heard.append(message.text))
+        self.page.on("pageerror", lambda error: self.heard.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.heard.append("dialog"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+
+    def drawn(self, curve="mean"):
+        return self.page.get_attribute(f"#{curve}-curve", "d")
+
+    def slide(self, name, value):
+        self.page.locator(f"#{name}").evaluate(
+            "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }", str(value)
+        )
+
+
+@pytest.fixture
+def visit(browser, report):
+    opened = []
+
+    def open_page(path=report, **options):
+        opened.append(Visit(browser, path, **options))
+        return opened[-1]
+
+    yield open_page
+    for each in opened:
+        each.page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_it_loads_in_silence_and_can_be_read(visit, report, width, scheme):
+    seen = visit(width=width, scheme=scheme)
+    seen.page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
+    for run in range(len(data_of(report)["runs"])):
+        seen.page.select_option("#run", str(run))
+        assert seen.page.evaluate(PROBLEMS) == []
+    assert seen.heard == []
+    assert seen.requests == [report.as_uri()]
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_slider_and_curve_are_on_the_screen_together(visit, width):
+    seen = visit(width=width)
+    top = seen.page.locator("#sigma").bounding_box()["y"]
+    chart = seen.page.locator("#section-chart").bounding_box()
+    assert 0 < chart["y"] + chart["height"] - top < 700
+
+
+def test_light_and_dark_differ(visit):
+    backgrounds = {
+        visit(scheme=scheme).page.evaluate("getComputedStyle(document.body).backgroundColor")
+        for scheme in ("light", "dark")
+    }
+    assert len(backgrounds) == 2
+
+
+def test_the_slider_changes_the_curves_and_the_button_brings_them_back(visit):
+    seen = visit()
+    before = [seen.drawn(curve) for curve in ("mean", "lower", "ess")]
+    seen.slide("sigma", 40)
+    after = [seen.drawn(curve) for curve in ("mean", "lower", "ess")]
+    assert all(a != b for a, b in zip(before, after, strict=True))
+    seen.page.click("#sigma-back")
+    assert [seen.drawn(curve) for curve in ("mean", "lower", "ess")] == before
+
+
+def test_the_slider_answers_to_the_keyboard_and_says_its_value(visit, report):
+    seen = visit()
+    before, weights = seen.drawn(), seen.page.inner_html("#weights-chart")
+    seen.page.focus("#sigma")
+    for _ in range(5):
+        seen.page.keyboard.press("ArrowRight")
+    sigma = data_of(report)["runs"][0]["section"]["sigma"] * np.exp(5 / 20)
+    assert seen.page.evaluate("chosen.sigma") == pytest.approx(sigma, rel=1e-12)
+    assert seen.drawn() != before
+    assert seen.page.inner_html("#weights-chart") != weights
+    said = seen.page.get_attribute("#sigma", "aria-valuetext")
+    assert said == seen.page.inner_text("#sigma-said")
+    assert float(said.split()[2].replace(",", "")) == pytest.approx(sigma, rel=1e-3)
+
+
+@pytest.mark.parametrize("run", [0, 3, 4], ids=["default", "paper", "robot"])
+def test_the_page_computes_what_our_estimators_compute(visit, report, float64, run):
+    seen, data = visit(), data_of(report)["runs"][run]["section"]
+    counts, returns = np.array(data["counts"], float), np.array(data["returns"])
+    n = len(counts)
+    seen.page.select_option("#run", str(run))
+    for slider, (k, line) in itertools.product((-60, 0, 35), enumerate(data["lines"])):
+        sigma = data["sigma"] * np.exp(slider / 20)
+        seen.page.select_option("#direction", str(k))
+        seen.slide("sigma", slider)
+        between, distances = unpacked(data["between"], n), unpacked(line["distances"], n)
+        expected = believed(between, distances, counts, returns, sigma, data["bound"], data["delta"])
+        found = np.array(seen.page.evaluate(CURVE))
+        assert found.shape == (81, 4 + n)
+        assert np.allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@jax.jit
+def believed(between, distances, counts, returns, sigma, bound, delta):
+    """(mean, deviation, ESS, lower bound, weights) at every point (P, N) of a line, by the package's functions."""
+    log_q = estimators.log_mixture(-between / (2 * sigma**2), counts)
+
+    def at(row):
+        log_w = -row / (2 * sigma**2) - log_q
+        mean = estimators.weighted_importance_sampling_return(log_w, returns, counts)
+        deviation = jnp.sqrt(estimators.return_variance(log_w, returns, counts))
+        ess = estimators.effective_sample_size(log_w, counts)
+        numbers = (mean, deviation, ess, estimators.lower_bound(mean, ess, bound, delta))
+        return jnp.concatenate([jnp.stack(numbers), estimators.normalised_weights(log_w, counts)])
+
+    return jax.vmap(at)(distances)
+
+
+def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimator(visit, readings):
+    reading, seen = readings[3], visit()
+    seen.page.select_option("#run", "3")
+    policy, config = policy_for(reading.about.problem, reading.about.config), reading.about.config.surrogate
+    _, evidence, *_ = gather(reading.state, policy, reading.about.config)
+    sample = section.sampled(reading, policy)
+    (line, *_) = section.lines(reading, sample)
+    thetas = section.policies_on(line, reading.state.incumbent.theta, sample.unit).astype(np.float32)
+    found = np.array(seen.page.evaluate(CURVE))
+    bound = reading.state.return_bound
+    believe = jax.jit(lambda at: estimate(log_weights(policy, at, evidence, config), evidence, bound, config))
+    own = jax.vmap(believe)(thetas)
+    for column, expected in enumerate((own.mean, np.sqrt(own.variance), own.ess, own.lower_bound)):
+        assert np.allclose(found[:, column], expected, rtol=1e-3, atol=1e-3 * bound)
+
+
+def test_the_weights_of_the_memory_are_those_of_the_run_itself(visit, readings):
+    reading, seen = readings[0], visit()
+    policy, config = policy_for(reading.about.problem, reading.about.config), reading.about.config.surrogate
+    _, evidence, selection, *_ = gather(reading.state, policy, reading.about.config)
+    log_w = jax.jit(log_weights, static_argnums=(0, 3))(
+        policy, reading.state.incumbent.theta, evidence, config
+    )
+    own = estimate(log_w, evidence, 1.0, config)
+    top = int(np.argmax(own.weights))
+    first = seen.page.locator("#memory-table tbody tr").first.inner_text().split("\t")
+    assert int(first[0]) == selection.indices[top] + 1
+    assert float(first[3].removesuffix(" %")) == pytest.approx(100 * float(own.weights[top]), abs=0.11)
+
+
+def test_the_numbers_beside_the_curve_belong_to_the_place_chosen(visit):
+    seen = visit()
+    seen.slide("place", 55)
+    mean, ess = seen.page.evaluate("[text(chosen.curve[55].mean), text(chosen.curve[55].ess)]")
+    assert (seen.page.inner_text("#said-mean"), seen.page.inner_text("#said-ess")) == (mean, ess)
+
+
+def test_points_say_what_they_are_to_the_pointer_and_to_the_keyboard(visit):
+    seen = visit()
+    chart = seen.page.locator("#rollouts-chart svg")
+    chart.scroll_into_view_if_needed()
+    assert chart.get_attribute("tabindex") == "0"
+    chart.focus()
+    seen.page.keyboard.press("ArrowRight")
+    assert seen.page.inner_text("#tip").startswith("rollout 1: initial design\nreturn")
+    seen.page.keyboard.press("Escape")
+    assert not seen.page.is_visible("#tip")
+    seen.page.locator("#rollouts-chart .dot").nth(4).hover()
+    assert seen.page.inner_text("#tip").startswith("rollout")
+
+
+def test_a_hostile_name_stays_a_name(visit, readings, tmp_path):
+    about = readings[0].about._replace(environment=EVIL, version=EVIL)
+    hostile = readings[0]._replace(about=about, purposes=[EVIL, *readings[0].purposes[1:]])
+    path = tmp_path / "hostile.html"
+    path.write_text(document(report.collected([hostile], EVIL) | {"command": EVIL}))
+    seen = visit(path)
+    assert EVIL in seen.page.inner_text("h1")
+    assert seen.page.locator("img").count() == 0
+    assert (seen.heard, seen.requests) == ([], [path.as_uri()])
+
+
+def test_the_page_may_fetch_nothing_and_run_nothing_else(visit):
+    seen = visit()
+    seen.page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.caught = 1'}))"
+    )
+    seen.page.evaluate("fetch('http://localhost/').catch(() => 0)")
+    assert seen.page.evaluate("window.caught") is None
+    assert len(seen.heard) >= 2
+    assert all("Content Security Policy" in text for text in seen.heard[:2])
+
+
+def test_a_video_in_the_directory_plays(visit, directories, tmp_path):
+    run = shutil.copytree(directories.seeds[0], tmp_path / "run")
+    words = ("play", run, "--video", run / "policy.mp4")
+    subprocess.run([sys.executable, "-m", "ddopg", *map(str, words)], check=True, capture_output=True)
+    path = tmp_path / "page.html"
+    report.write([run], path, "now")
+    seen = visit(path)
+    seen.page.wait_for_function("document.querySelector('video').readyState >= 2")
+    assert seen.page.evaluate("document.querySelector('video').videoWidth") > 0
+    assert seen.heard == []
+
+
+def test_a_run_without_a_surrogate_or_a_video_says_so(visit, readings, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "MOST_SECTIONS", 0)
+    path = tmp_path / "page.html"
+    path.write_text(document(report.collected(readings[:1], "now") | {"command": "ddopg report"}))
+    seen = visit(path)
+    assert "Only the first 0 runs" in seen.page.inner_text("#section-words")
+    assert not seen.page.is_visible("#sigma")
+    assert f"ddopg play {readings[0].directory} --video" in seen.page.inner_text("#video")
+    assert seen.heard == []
+
+
+def test_without_a_browser_these_tests_fail_in_ci_and_say_why_elsewhere(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setitem(os.environ, "CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="install chromium"):
+        conftest.browser_path()
+    monkeypatch.delitem(os.environ, "CI")
+    with pytest.raises(pytest.skip.Exception, match="install chromium"):
+        conftest.browser_path()
