@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from ddopg.config import preset
 from ddopg.errors import ConfigError, RolloutError
 from ddopg.experiments import bench, workers
 from ddopg.experiments.stats import iqm
-from ddopg.experiments.tuning import ranges, trials, verdict
+from ddopg.experiments.tuning import ranges, storages, trials, verdict
 from ddopg.experiments.tuning import study as studies
 from ddopg.experiments.tuning.ranges import Range, space_of
 from ddopg.experiments.tuning.study import Plan
@@ -229,6 +231,19 @@ class TestSharing:
             assert studies.finished(one) == len(one.trials) == 9
             assert len({tuple(t.params.values()) for t in one.trials}) == 9
 
+    def test_processes_that_begin_a_study_at_the_same_instant_do_not_disturb_each_other(self, tmp_path):
+        gate = Barrier(3)
+
+        def begin(number):
+            gate.wait()
+            with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
+                return study.study_name
+
+        with ThreadPoolExecutor(3) as pool:
+            assert list(pool.map(begin, range(3))) == ["mine"] * 3
+        with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
+            assert len(study.trials) == 1
+
     def test_a_trial_too_many_is_given_back_before_anything_is_run(self, study, monkeypatch):
         work(Crew(study, PLAN, 2), noise)
         monkeypatch.setattr(studies, "to_begin", lambda study, wanted: True)  # as if another had been faster
@@ -249,8 +264,8 @@ class TestSharing:
         assert study.best_value == pytest.approx(1.2 + 7002 / 1e6)
 
     def test_a_trial_of_a_dead_process_is_noticed_and_put_back_once(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(studies, "HEARTBEAT", 1)
-        monkeypatch.setattr(studies, "GRACE", 1)
+        monkeypatch.setattr(storages, "HEARTBEAT", 1)
+        monkeypatch.setattr(storages, "GRACE", 1)
         with (
             studies.opened(address(tmp_path), "mine", PLAN, 0) as one,
             studies.opened(address(tmp_path), "mine", PLAN, 0) as other,
@@ -267,8 +282,8 @@ class TestSharing:
             assert not dead.open
 
     def test_a_process_that_died_before_its_first_sign_of_life_is_noticed_too(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(studies, "HEARTBEAT", 1)
-        monkeypatch.setattr(studies, "GRACE", 1)
+        monkeypatch.setattr(storages, "HEARTBEAT", 1)
+        monkeypatch.setattr(storages, "GRACE", 1)
         with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
             with pytest.warns(UserWarning, match="Heartbeat"):
                 study.ask()
@@ -276,8 +291,8 @@ class TestSharing:
             assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
 
     def test_a_living_process_keeps_its_trial(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(studies, "HEARTBEAT", 1)
-        monkeypatch.setattr(studies, "GRACE", 2)
+        monkeypatch.setattr(storages, "HEARTBEAT", 1)
+        monkeypatch.setattr(storages, "GRACE", 2)
         with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
             crew = Crew(study, PLAN, 1)
             crew.next_job()
@@ -393,7 +408,7 @@ class TestCommand:
             os.kill(first.pid, signal.SIGKILL)
         assert stored(tmp_path) == [("RUNNING", 0)]
         for name, value in (("HEARTBEAT", 1), ("GRACE", 2)):
-            monkeypatch.setattr(studies, name, value)
+            monkeypatch.setattr(storages, name, value)
         monkeypatch.setattr(tuning, "PATIENCE", 0.1)
         assert main(options) == 0
         states = Counter(state for state, _ in stored(tmp_path))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,19 +18,16 @@ import numpy as np
 import optuna
 import sqlalchemy.exc
 from optuna.distributions import BaseDistribution
-from optuna.exceptions import ExperimentalWarning, StorageInternalError, UpdateFinishedTrialError
+from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.pruners import WilcoxonPruner
 from optuna.samplers import BaseSampler, TPESampler
-from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
-from sqlalchemy.engine import make_url
 
-from ddopg.errors import ConfigError, StoreError, require
+from ddopg.errors import require
+from ddopg.experiments.tuning import storages
 from ddopg.experiments.tuning.ranges import Plain, Range, Space, as_text, from_text, start_of, to_plain
 
-HEARTBEAT = 15  # seconds between two signs of life
-GRACE = 60  # seconds of silence after which a process counts as dead
-RETRIES = 3  # a trial that takes its process with it is not tried for ever
 WORSE = (
     0.2  # p of the pruner: three seeds of three worse than the best trial's (p = 1/8) are enough, two are not
 )
@@ -94,9 +90,9 @@ class NumberedTPE(BaseSampler):
 def opened(url: str, name: str, plan: Plan, seed: int) -> Iterator[optuna.Study]:
     """The study of that name in the storage, made if it is not there; refused if it was begun with another plan."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage = _storage(url)
+    storage = storages.connected(url)
     try:
-        with _answering(url):
+        with storages.answering(url):
             study = _created(storage, name, plan, seed)
             _check(study, plan)
             yield study
@@ -110,7 +106,7 @@ def next_trial(study: optuna.Study, wanted: int) -> Trial | None:
     revive(study)
     if not to_begin(study, wanted):
         return None
-    with _as_intended():
+    with storages.as_intended():
         trial = study.ask()
     _mark(study, trial)
     earlier = [t for t in study.get_trials(deepcopy=False, states=LIVE) if t.number < trial.number]
@@ -162,7 +158,7 @@ def revive(study: optuna.Study) -> None:
             trial.user_attrs.get(SEEN) != trial.number
         ):  # one that is tried again inherits the mark of the first
             _mark(study, trial)
-    with _as_intended():
+    with storages.as_intended():
         optuna.storages.fail_stale_trials(study)
 
 
@@ -170,8 +166,8 @@ def give_back(study: optuna.Study, trial: Trial) -> None:
     """Put a trial back into the queue, with the seeds that are finished: this process ends."""
     with suppress(UpdateFinishedTrialError, ValueError):  # another process may have thought us dead
         study.tell(trial, state=TrialState.FAIL)
-        with _as_intended():
-            _retry()(study, frozen(study, trial.number))
+        with storages.as_intended():
+            storages.retry()(study, frozen(study, trial.number))
 
 
 def frozen(study: optuna.Study, number: int) -> FrozenTrial:
@@ -196,7 +192,7 @@ def signs_of_life(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -
     over = threading.Event()
 
     def beat() -> None:
-        while not over.wait(HEARTBEAT):
+        while not over.wait(storages.HEARTBEAT):
             for trial in list(running()):
                 with suppress(
                     StorageInternalError, sqlalchemy.exc.SQLAlchemyError
@@ -213,27 +209,9 @@ def signs_of_life(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -
         thread.join()
 
 
-def _storage(url: str) -> RDBStorage:
-    engine = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
-    try:
-        with _answering(url), _as_intended():
-            return RDBStorage(
-                url,
-                engine_kwargs=engine,
-                heartbeat_interval=HEARTBEAT,
-                grace_period=GRACE,
-                heartbeat_stale_trial_callback=_retry(),
-            )
-    except (ImportError, sqlalchemy.exc.ArgumentError, ValueError) as error:
-        raise ConfigError(
-            f"cannot open the storage {_shown(url)}: {error}; expected an SQLAlchemy URL such as "
-            "sqlite:///study.sqlite or postgresql://user@host/name, whose driver is installed"
-        ) from error
-
-
 def _created(storage: RDBStorage, name: str, plan: Plan, seed: int) -> optuna.Study:
     """Exactly one process makes the study, and lets the preset's own setting be the first trial."""
-    with _as_intended():
+    with storages.as_intended():
         options: dict[str, Any] = {
             "sampler": NumberedTPE(seed),
             "pruner": WilcoxonPruner(p_threshold=WORSE, n_startup_steps=FEWEST_SEEDS),
@@ -276,37 +254,3 @@ def _rounded(value: Any, spread: Range | tuple[Plain, ...]) -> Plain:
     if type(value) is not float or not isinstance(spread, Range):
         return value
     return min(max(float(f"{value:.{DIGITS}g}"), spread.low), spread.high)
-
-
-def _retry() -> RetryHeartbeatStaleTrialCallback:
-    return RetryHeartbeatStaleTrialCallback(max_retry=RETRIES, inherit_intermediate_values=True)
-
-
-@contextmanager
-def _as_intended() -> Iterator[None]:
-    """Optuna calls these parts experimental, and heartbeats without `optimize` unusual; tests show that they work."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExperimentalWarning)
-        warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed")
-        yield
-
-
-@contextmanager
-def _answering(url: str) -> Iterator[None]:
-    """What a storage that was found complains about, in the words of this package, without the password."""
-    try:
-        yield
-    except sqlalchemy.exc.ArgumentError:
-        raise
-    except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError) as error:
-        raise StoreError(
-            f"the storage {_shown(url)} does not answer as it should: {error}; what was finished is safe, the same "
-            "command goes on"
-        ) from error
-
-
-def _shown(url: str) -> str:
-    try:
-        return make_url(url).render_as_string(hide_password=True)
-    except sqlalchemy.exc.ArgumentError:
-        return "that was given"

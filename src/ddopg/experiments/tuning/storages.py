@@ -1,0 +1,86 @@
+"""The storage of a study: an SQLAlchemy database that many processes may open at the same instant."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy.exc
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
+from sqlalchemy.engine import make_url
+
+from ddopg.errors import ConfigError, StoreError
+
+HEARTBEAT = 15  # seconds between two signs of life
+GRACE = 60  # seconds of silence after which a process counts as dead
+ATTEMPTS, PAUSE = 10, 0.1  # to open a storage whose tables another process is making; seconds between them
+RETRIES = 3  # a trial that takes its process with it is not tried for ever
+
+
+def connected(url: str) -> RDBStorage:
+    """The storage, its tables made if they are not there. Who meets another process at that tries again."""
+    try:
+        with answering(url):
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    return _attempt(url)
+                except sqlalchemy.exc.DBAPIError as error:
+                    made = "already exists" in str(error) or isinstance(error, sqlalchemy.exc.IntegrityError)
+                    if not made or attempt == ATTEMPTS:
+                        raise
+                    time.sleep(PAUSE * attempt)
+    except (ImportError, sqlalchemy.exc.ArgumentError, ValueError) as error:
+        raise ConfigError(
+            f"cannot open the storage {_shown(url)}: {error}; expected an SQLAlchemy URL such as "
+            "sqlite:///study.sqlite or postgresql://user@host/name, whose driver is installed"
+        ) from error
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _attempt(url: str) -> RDBStorage:
+    with as_intended():
+        return RDBStorage(
+            url,
+            engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {},
+            heartbeat_interval=HEARTBEAT,
+            grace_period=GRACE,
+            heartbeat_stale_trial_callback=retry(),
+        )
+
+
+def retry() -> RetryHeartbeatStaleTrialCallback:
+    """What puts a trial back into the queue, with the seeds that are finished."""
+    return RetryHeartbeatStaleTrialCallback(max_retry=RETRIES, inherit_intermediate_values=True)
+
+
+@contextmanager
+def as_intended() -> Iterator[None]:
+    """Optuna calls these parts experimental, and heartbeats without `optimize` unusual; tests show that they work."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed")
+        yield
+
+
+@contextmanager
+def answering(url: str) -> Iterator[None]:
+    """What a storage that was found complains about, in the words of this package, without the password."""
+    try:
+        yield
+    except sqlalchemy.exc.ArgumentError:
+        raise
+    except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError) as error:
+        raise StoreError(
+            f"the storage {_shown(url)} does not answer as it should: {error}; what was finished is safe, the same "
+            "command goes on"
+        ) from error
+
+
+def _shown(url: str) -> str:
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except sqlalchemy.exc.ArgumentError:
+        return "that was given"
