@@ -7,13 +7,15 @@ import pytest
 
 from ddopg.config import PolicyConfig
 from ddopg.errors import SpaceError
-from ddopg.policies import clipped, linear, make_policy, mlp, normalised, relu, squashed
+from ddopg.policies import clipped, custom, linear, make_policy, mlp, normalised, relu, squashed
 
 POLICIES = {
     "linear": linear(3, 2),
     "mlp": mlp(3, 2, (16, 16)),
     "deep": mlp(3, 2, (5, 4, 3)),
     "squashed": squashed(mlp(3, 2, (4,)), (-1.0, 0.0), (1.0, 5.0)),
+    "clipped": clipped(mlp(3, 2, (4,)), (-1.0, 0.0), (1.0, 5.0)),
+    "of one's own": custom(lambda key: jnp.ones(6), lambda p, o: jnp.sin(p.reshape(2, 3) @ o), 3, 2),
     "normalised": normalised(mlp(3, 2, (4,)), (1.0, 2.0, 3.0), (0.1, 1.0, 10.0)),
 }
 
@@ -32,6 +34,12 @@ class TestEveryPolicy:
         assert isinstance(by_numpy, np.ndarray)
         assert by_numpy.dtype == np.float32
         np.testing.assert_allclose(by_numpy, by_jax, rtol=1e-5, atol=1e-6)
+
+    def test_columns_are_observations_side_by_side(self, name):
+        policy, rng = POLICIES[name], np.random.default_rng(2)
+        theta, batch = theta_of(policy), rng.standard_normal((7, 3)).astype(np.float32)
+        columns = jax.jit(policy.on_columns)(jnp.asarray(theta), jnp.asarray(batch.T))
+        np.testing.assert_allclose(np.asarray(columns).T, policy.act(theta, batch), rtol=1e-5, atol=1e-6)
 
     def test_leading_axes_are_a_batch(self, name):
         policy = POLICIES[name]

@@ -136,6 +136,23 @@ class TestAgainstTheOracle:
             # The deviation has a floor of 10⁻⁴ units; everything else is exact.
             assert fast == pytest.approx(value, rel=1e-5, abs=1e-6), name
 
+    @pytest.mark.parametrize("decisions", [0, 5])
+    def test_weights_are_the_same_at_once_and_one_by_one(self, seed, decisions, monkeypatch):
+        problem = random_problem(seed)
+        held, chosen = evidence(problem, decisions=decisions), config(problem, decisions=decisions)
+        theta = jnp.asarray(problem.target)
+
+        def gain(theta):
+            return objective(problem.policy, theta, held, 2.0, chosen)
+
+        at_once = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
+        monkeypatch.setattr(S, "AT_ONCE", 0)
+        one_by_one = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
+        for first, second in zip(at_once, one_by_one, strict=True):
+            np.testing.assert_allclose(second, first, rtol=1e-10, atol=1e-12)
+        expected = log_likelihoods(problem, theta, decisions=decisions) - held.log_q
+        np.testing.assert_allclose(at_once[0], expected, rtol=1e-10)
+
     @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
     def test_released_epsilon(self, seed, epsilon):
         problem = random_problem(seed, noise=0.5)  # with noise the largest likelihood of a path is not 1

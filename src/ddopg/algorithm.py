@@ -167,8 +167,8 @@ def _refreshed_bound(state: State, config: Config) -> float:
 def _improvement(
     state: State, evidence: Evidence, unit: np.ndarray, worth: float, policy: Policy, config: Config
 ) -> Improvement:
-    """What the search finds; `worth` is the unit of the evidence's rewards."""
-    return improve(
+    """What the search finds, on the host; `worth` is the unit of the evidence's rewards."""
+    found = improve(
         state.centre,
         state.average,
         state.incumbent.theta,
@@ -182,6 +182,9 @@ def _improvement(
         policy,
         config,
     )
+    memory = found.search.memory  # stays where it is: the optimiser goes on with it
+    numbers = jax.device_get(found._replace(search=found.search._replace(memory=None)))
+    return numbers._replace(search=numbers.search._replace(memory=memory))
 
 
 def _moved(state: State, found: Improvement, config: Config) -> State:
@@ -196,7 +199,7 @@ def _moved(state: State, found: Improvement, config: Config) -> State:
 def _return_of_newest(state: State, selection: Selection, evidence: Evidence, worth: float) -> float:
     """The return of the newest rollout, without the luck of its start where the evidence holds it; in its unit."""
     rows = np.flatnonzero(selection.indices == state.memory.size - 1)
-    return float(evidence.returns[rows[0]]) if len(rows) else state.memory.returns[-1] / worth
+    return float(np.sum(evidence.rewards[rows[0]])) if len(rows) else state.memory.returns[-1] / worth
 
 
 def _next_incumbent(

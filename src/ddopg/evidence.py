@@ -19,7 +19,7 @@ from ddopg.memory import Memory, Pairs, Selection, seat
 from ddopg.policies import Policy
 from ddopg.surrogate import length_scales, log_likelihoods
 
-PAIRS_AT_ONCE = 64  # one compiled program computes this many (policy, trajectory) pairs
+PAIRS_AT_ONCE = 128  # one compiled program computes this many (policy, trajectory) pairs
 STRENGTH_OF_MERIT = 10.0  # prior variance of what policies explain, relative to the noise of a single rollout
 WIDTH = 0.3  # of the kernel between policies, in median squared distances
 SOFTEST, SHARPEST = 1e-6, 1e8  # the range in which the length-scale from the data is looked for

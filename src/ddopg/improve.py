@@ -16,7 +16,7 @@ from ddopg.config import Config
 from ddopg.data import Estimate, Evidence
 from ddopg.optimise import OPTIMISERS, Search, maximise, precondition
 from ddopg.policies import Policy
-from ddopg.surrogate import estimate, fisher, log_weights, objective, stored_returns, surrogate_return
+from ddopg.surrogate import estimate, fisher, objective, stored_returns, surrogate_return, weigher
 
 LEAST_SHARES = (
     1e-3,
@@ -55,7 +55,7 @@ def improve(
     `warmth` is 1 at first and falls as the search cools down.
     """
     centre, average = jnp.asarray(centre), jnp.asarray(average)
-    weigh = partial(log_weights, policy, evidence=evidence, config=config.surrogate)
+    weigh = weigher(policy, evidence, config.surrogate)
     judge = partial(estimate, evidence=evidence, return_bound=bound, config=config.surrogate)
     stored = stored_returns(evidence, config.surrogate)
     worth = unit_of_value(judge(weigh(centre)), evidence, bound, config)

@@ -16,7 +16,7 @@ from ddopg.data import Trajectory, returns_of
 from ddopg.errors import ArtefactError, TrajectoryError, require
 
 UNKNOWN = np.float32(np.nan)
-MOST_NUMBERS = 2**22  # kept in the table, 16 MB; beyond it the pairs used longest ago are forgotten
+MOST_NUMBERS = 2**20  # kept in the table, 4 MB; beyond it the pairs used longest ago are forgotten
 
 
 class Pairs(NamedTuple):

@@ -62,7 +62,7 @@ def maximise(
         value, gradient = ascend(theta)
         finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
         history = jnp.roll(history, -1).at[-1].set(-value)
-        flat = (step + 1 >= window) & (jnp.std(history) < tolerance)
+        flat = (step + 1 >= window) & (jnp.std(history) < tolerance) if tolerance else jnp.bool_(False)
         updates, moved = optimiser.update(gradient, memory, theta)
         keep = finite & ~flat
         theta = jnp.where(keep, within(radius, first, optax.apply_updates(theta, updates)), theta)

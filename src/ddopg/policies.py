@@ -31,13 +31,20 @@ class Policy(NamedTuple):
     unsquashed: Callable[[Any, Any], Any] | None = None  # `act` before the squashing, where there is one
     linear: bool = False  # the raw output is linear in θ
     bias: bool = (
-        False  # the last A parameters are the output's bias; with all others zero, the action is constant
+        False  # the last A parameters are the output's bias; all others zero, it acts the same always
     )
+    columns: Callable[[Any, Any], Any] | None = None  # `act` on observations as columns, if there is a way
+    width: int = 1  # numbers per observation that the widest layer holds
 
     @property
     def raw(self) -> Callable[[Any, Any], Any]:
         """The output before any squashing: linear in θ for a linear policy."""
         return self.unsquashed or self.act
+
+    @property
+    def on_columns(self) -> Callable[[Any, Any], Any]:
+        """`act` on many observations as columns, (θ, (O, M)) → (A, M): features first, the fastest layout."""
+        return self.columns or jax.vmap(self.act, in_axes=(None, 1), out_axes=1)
 
 
 def tanh(x: Any) -> Any:
@@ -80,7 +87,23 @@ def mlp(
                 x = activation(x)
         return x
 
-    return Policy(size, init, act, unit=(1.0,) * action_size, linear=not hidden, bias=True)
+    def columns(theta: Any, x: Any) -> Any:
+        for i, (weights, bias) in enumerate(_layers_of(theta, layers)):
+            x = weights.T @ x + bias[:, None]
+            if i < len(layers) - 1:
+                x = activation(x)
+        return x
+
+    return Policy(
+        size,
+        init,
+        act,
+        unit=(1.0,) * action_size,
+        linear=not hidden,
+        bias=True,
+        columns=columns,
+        width=max((action_size, *hidden)),
+    )
 
 
 def linear(observation_size: int, action_size: int) -> Policy:
@@ -143,8 +166,11 @@ def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ..
     def seeing(act: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         return lambda theta, observation: act(theta, (observation - centre_) / scale_)
 
+    def columns(theta: Any, x: Any) -> Any:
+        return policy.on_columns(theta, (x - centre_[:, None]) / scale_[:, None])
+
     unsquashed = seeing(policy.unsquashed) if policy.unsquashed else None
-    return policy._replace(act=seeing(policy.act), unsquashed=unsquashed)
+    return policy._replace(act=seeing(policy.act), unsquashed=unsquashed, columns=columns)
 
 
 def make_policy(
@@ -183,7 +209,10 @@ def _bounded(
     def act(theta: Any, observation: Any) -> Any:
         return mid + half * bound(policy.act(theta, observation))
 
-    return policy._replace(act=act, unit=tuple(map(float, half)), unsquashed=policy.act)
+    def columns(theta: Any, x: Any) -> Any:
+        return mid[:, None] + half[:, None] * bound(policy.on_columns(theta, x))
+
+    return policy._replace(act=act, unit=tuple(map(float, half)), unsquashed=policy.act, columns=columns)
 
 
 def _layers_of(theta: Any, layers: tuple[tuple[int, int], ...]) -> list[tuple[Any, Any]]:

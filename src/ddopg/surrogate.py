@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -20,6 +19,7 @@ from ddopg.data import Estimate, Evidence
 from ddopg.errors import ConfigError, require
 from ddopg.policies import Policy
 
+AT_ONCE = 2**19  # activations (2 MB) of a layer that are computed in one piece
 SMALLEST_DEVIATION = 1e-4  # units of the objective: a single dominating trajectory shows no variance at all
 
 
@@ -37,16 +37,16 @@ def log_likelihoods(
 
     The constant −½ log|2πΣ| per step cancels in Eq. (15); adding it would only cost float32 digits.
     """
-    scales = length_scales(policy, config)
+    scales = length_scales(policy, config)[:, None]
+    z = (actions.T - policy.on_columns(theta, observations.T)) / scales
+    return _log_likelihoods_of(-0.5 * jnp.sum(jnp.square(z), axis=0), lived, config)
 
-    def log_kernel(observation: Array, action: Array) -> Array:
-        z = (action - policy.act(theta, observation)) / scales
-        return -0.5 * jnp.sum(jnp.square(z))
 
-    log_pi = jax.vmap(log_kernel)(observations, actions)
+def _log_likelihoods_of(log_pi: Array, lived: Array, config: SurrogateConfig) -> Array:
+    """Of whole paths (…, 1), or of each of their beginnings (…, K), from the log-densities (…, T) of their steps."""
     if config.decisions:
         return estimators.log_prefix_likelihoods(log_pi, lived)
-    return estimators.log_trajectory_likelihood(log_pi, lived)[None]
+    return estimators.log_trajectory_likelihood(log_pi, lived)[..., None]
 
 
 def log_surrogate_weights(log_p: Array, log_q: Array) -> Array:
@@ -65,11 +65,41 @@ def surrogate_return(log_w: Array, evidence: Evidence, config: SurrogateConfig) 
     return estimators.per_decision_return(log_w, evidence.rewards, evidence.counts, config.epsilon)
 
 
+def weigher(policy: Policy, evidence: Evidence, config: SurrogateConfig) -> Callable[[Array], Array]:
+    """θ ↦ log w̃ of every trajectory and time (N, K): the hot loop of the search.
+
+    Observations and actions are laid out feature by feature once, before any loop. Where the activations of all
+    trajectories would not stay in the cache, they are computed trajectory by trajectory, and again for the gradient.
+    """
+    number, steps = evidence.lived.shape
+    scales = length_scales(policy, config)[:, None]
+
+    def distances(theta: Array, seen: Array, shown: Array) -> Array:
+        return jnp.sum(jnp.square((shown - policy.on_columns(theta, seen)) / scales), axis=0)
+
+    arrays = (evidence.observations, evidence.actions)
+    flat = tuple(array.reshape(-1, array.shape[-1]).T for array in arrays)  # (F, N·T)
+    stacked = tuple(array.transpose(0, 2, 1) for array in arrays)  # (N, F, T)
+
+    def at_once(theta: Array) -> Array:
+        return distances(theta, *flat)
+
+    def one_by_one(theta: Array) -> Array:
+        return jax.lax.map(lambda one: jax.checkpoint(distances)(theta, *one), stacked)
+
+    of_all = at_once if number * steps * policy.width <= AT_ONCE else one_by_one
+
+    def log_w(theta: Array) -> Array:
+        log_pi = -0.5 * of_all(theta).reshape(number, steps)
+        log_p = evidence.sharpness * _log_likelihoods_of(log_pi, evidence.lived, config)
+        return log_surrogate_weights(log_p, evidence.log_q)
+
+    return log_w
+
+
 def log_weights(policy: Policy, theta: Array, evidence: Evidence, config: SurrogateConfig) -> Array:
     """log w̃ of every trajectory and time (N, K) for the policy θ."""
-    each = jax.vmap(partial(log_likelihoods, policy, theta, config=config))
-    log_p = evidence.sharpness * each(evidence.observations, evidence.actions, evidence.lived)
-    return log_surrogate_weights(log_p, evidence.log_q)
+    return weigher(policy, evidence, config)(theta)
 
 
 def estimate(

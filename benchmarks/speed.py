@@ -1,0 +1,97 @@
+"""What an iteration costs against what is possible: the hot loop, the rollouts, the rest. Ratios, side by side.
+
+    python benchmarks/speed.py [--quick] [--out FILE.json]
+
+Candidates take turns in every round, and the best round of each counts: on a shared machine that is the nearest to
+an empty one. Times are of one core.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import jax
+import numpy as np
+from hot_loop import c_kernel, jax_forms, library, torch_eager
+from hot_loop.problem import SIZES, draw
+from rich.console import Console
+from rich.table import Table
+
+import ddopg
+
+OURS = "ddopg"
+JAX_FORMS = ("JAX, feature-major", "JAX, in blocks")
+STEPS = {"default": 200, "A": 100, "C": 5, "D": 2}  # gradient steps per call
+
+
+def candidates(size):
+    found = {
+        OURS: library.ours(size),
+        "JAX, feature-major": jax_forms.feature_major(size),
+        "JAX, in blocks": jax_forms.blocked(size),
+    }
+    if importlib.util.find_spec("torch"):
+        found["PyTorch, eager"] = torch_eager.eager(size)
+    if c_kernel.compiler():
+        found["C, by hand"] = c_kernel.fused(size)
+    return found
+
+
+def hot_loop(name, rounds):
+    """Candidate → microseconds per gradient step; all agree on where the climb ends."""
+    size, steps = SIZES[name], STEPS[name]
+    data, runs = draw(size), candidates(size)
+    ends = {what: np.asarray(run(*data, steps=steps)) for what, run in runs.items()}  # compiles, too
+    best = dict.fromkeys(runs, np.inf)
+    for what, end in ends.items():
+        np.testing.assert_allclose(end, ends[OURS], rtol=2e-3, atol=2e-5, err_msg=what)
+    for _ in range(rounds):
+        for what, run in runs.items():
+            start = time.perf_counter()
+            jax.block_until_ready(run(*data, steps=steps))
+            best[what] = min(best[what], (time.perf_counter() - start) / steps)
+    return {what: 1e6 * seconds for what, seconds in best.items()}
+
+
+def show(results, console):
+    table = Table(title="one gradient step, µs (times the fastest JAX)")
+    table.add_column("candidate")
+    for name in results:
+        table.add_column(f"{name}: {SIZES[name]}", justify="right")
+    for what in dict.fromkeys(what for column in results.values() for what in column):
+        cells = []
+        for column in results.values():
+            fastest = min(column[form] for form in JAX_FORMS)
+            cells.append(f"{column[what]:,.0f} ({column[what] / fastest:.2f})" if what in column else "–")
+        table.add_row(what, *cells)
+    console.print(table)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="the two small sizes, few rounds")
+    parser.add_argument("--out", type=Path, help="write the numbers as JSON")
+    options = parser.parse_args()
+    names, rounds = (("default", "A"), 5) if options.quick else (tuple(SIZES), 15)
+    results = {}
+    for name in names:
+        print(f"{name}: {SIZES[name]} …", file=sys.stderr)
+        results[name] = hot_loop(name, rounds if name in ("default", "A") else max(3, rounds // 3))
+    show(results, Console(width=140))
+    if options.out:
+        about = {"version": ddopg.__version__, "jax": jax.__version__, "machine": platform.machine()}
+        options.out.write_text(json.dumps(about | {"gradient_step_us": results}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
