@@ -86,7 +86,9 @@ def fill(directory: Path, size: int) -> None:
     """Real rows without the learning between them, and without waiting for the disk."""
     agent = ddopg.DDOPG("cartpole", seed=16, run_directory=directory)
     agent.store._connection.execute("PRAGMA synchronous = OFF")
-    agent.learn(total_episodes=20)
+    infos: list[Info] = []
+    agent.learn(total_episodes=20, callback=lambda agent, info: infos.append(info))
+    last = infos[-1]
     template, rng, state = agent.state.memory.trajectories[0], np.random.default_rng(0), agent.state
     for number in range(state.memory.size, size):
         trajectory = template._replace(
@@ -97,10 +99,8 @@ def fill(directory: Path, size: int) -> None:
         memory = add(state.memory, trajectory)
         state = state._replace(memory=memory, steps=state.steps + 100, asked=number + 1)
         state = state._replace(memory=memory._replace(longest=100))
-        info = Info(
-            number + 1, state.steps, memory.returns[-1], 100, 0.0, 0.0, 0.0, 1.0, 15, "step_limit", ""
-        )
-        agent.store.tell(Proposal(number, template.theta, template.seed), state, info)
+        told = last._replace(rollout=number + 1, steps=state.steps, return_=memory.returns[-1], length=100)
+        agent.store.tell(Proposal(number, template.theta, template.seed), state, told)
     agent.close()
 
 
