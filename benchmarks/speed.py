@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import jax
 import numpy as np
-from hot_loop import c_kernel, jax_forms, library, torch_eager
+from hot_loop import around, c_kernel, jax_forms, library, torch_eager
 from hot_loop.problem import SIZES, draw
 from rich.console import Console
 from rich.table import Table
@@ -75,6 +75,26 @@ def show(results, console):
     console.print(table)
 
 
+def show_rates(rates, console):
+    table = Table("rollouts with a 16×16 network", "steps per second", "seen before", title="rollouts")
+    for what, rate in rates.items():
+        known = around.KNOWN.get(what)
+        table.add_row(what, f"{rate:,}", f"{known:,} ({rate / known:.2f})" if known else "–")
+    console.print(table)
+
+
+def show_divisions(divisions, console):
+    parts = list(dict.fromkeys(part for column in divisions.values() for part in column))
+    table = Table("part", *divisions, title="an iteration of the default with its run store: ms (share)")
+    for part in parts:
+        cells = [
+            f"{column.get(part, 0):.2f} ({column.get(part, 0) / column['iteration']:.0%})"
+            for column in divisions.values()
+        ]
+        table.add_row(part, *cells)
+    console.print(table)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -87,10 +107,16 @@ def main():
     for name in names:
         print(f"{name}: {SIZES[name]} …", file=sys.stderr)
         results[name] = hot_loop(name, rounds if name in ("default", "A") else max(3, rounds // 3))
-    show(results, Console(width=140))
+    console = Console(width=140)
+    show(results, console)
+    rates = around.rates(0.3 if options.quick else 3.0)
+    show_rates(rates, console)
+    divisions = {task: around.division(task) for task in around.TASKS}
+    show_divisions(divisions, console)
     if options.out:
         about = {"version": ddopg.__version__, "jax": jax.__version__, "machine": platform.machine()}
-        options.out.write_text(json.dumps(about | {"gradient_step_us": results}, indent=2) + "\n")
+        measured = {"gradient_step_us": results, "steps_per_second": rates, "iteration_ms": divisions}
+        options.out.write_text(json.dumps(about | measured, indent=2) + "\n")
 
 
 if __name__ == "__main__":

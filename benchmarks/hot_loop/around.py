@@ -1,0 +1,122 @@
+"""The rest of an iteration: how fast rollouts are, and how its time is divided."""
+
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import gymnasium as gym
+import jax
+import numpy as np
+
+import ddopg
+from ddopg import agent, algorithm, evidence, explore, runs
+from ddopg.envs.base import initial_observation
+from ddopg.policies import mlp
+from ddopg.rollout import rollout, simulate
+
+TASKS = {
+    "cartpole": "ddopg/Cartpole-v0",
+    "mountaincar": "ddopg/MountainCar-v0",
+    "swimmer": "ddopg/Swimmer-v0",
+}
+BUDGETS = {"cartpole": 4_000, "mountaincar": 20_000, "swimmer": 50_000}
+PLAYED = ("cartpole", "mountaincar", "swimmer", "Swimmer-v5", "Pendulum-v1")
+KNOWN = {
+    "mountaincar": 46_000,
+    "cartpole": 128_000,
+    "cartpole, 64 at once": 1_300_000,
+    "swimmer, 64 at once": 2_800_000,
+}
+"""Steps per second that were seen before on such a machine, with a 16×16 network."""
+
+
+def rates(seconds=1.0):
+    """Steps per second with a 16×16 network: one rollout at a time in Python, and 64 in one compiled program."""
+    found = {}
+    for name in PLAYED:
+        env = gym.make(TASKS.get(name, name))
+        policy = mlp(env.observation_space.shape[0], env.action_space.shape[0])
+        theta = np.zeros(policy.size, np.float32)
+        found[name] = _rate(lambda seed, e=env, p=policy, t=theta: rollout(e, p, t, seed).length, seconds)
+        task = getattr(env.unwrapped, "task", None)
+        if task is not None:
+            starts = np.stack([initial_observation(task, seed) for seed in range(64)])
+            work = 64 * task.horizon
+
+            def together(seed, task=task, policy=policy, theta=theta, starts=starts, work=work):
+                jax.block_until_ready(simulate(task, policy, theta, starts))
+                return work
+
+            found[f"{name}, 64 at once"] = _rate(together, seconds)
+        env.close()
+    return found
+
+
+def _rate(play, seconds):
+    play(0)
+    best = 0.0
+    for _ in range(3):
+        steps, start, seed = 0, time.perf_counter(), 0
+        while time.perf_counter() - start < seconds / 3:
+            seed += 1
+            steps += play(seed)
+        best = max(best, steps / (time.perf_counter() - start))
+    return round(best)
+
+
+def division(task):
+    """Milliseconds per iteration, by what they are spent on, with a run store; the first third compiles."""
+    spent = Counter()
+    with _timed(spent), tempfile.TemporaryDirectory() as place:
+        learner = ddopg.DDOPG(TASKS[task], seed=3, run_directory=Path(place) / "run")
+        learner.learn(total_timesteps=BUDGETS[task] // 3)
+        before = learner.state.memory.size
+        spent.clear()
+        start = time.perf_counter()
+        learner.learn(total_timesteps=BUDGETS[task])
+        whole = time.perf_counter() - start
+        number = learner.state.memory.size - before
+        learner.close()
+    spent["rest"] = whole - sum(spent.values())
+    return {"iteration": 1e3 * whole / number} | {what: 1e3 * s / number for what, s in spent.items()}
+
+
+class _timed:
+    """Clocks around the parts, while it is open."""
+
+    PARTS = (
+        (agent, "rollout", "rollout"),
+        (evidence, "_evidence", "search"),
+        (algorithm, "improve", "search"),
+        (algorithm, "select", "selection"),
+        (evidence, "_complete", "likelihood pairs"),
+        (evidence, "seat", "likelihood pairs"),
+        (evidence, "stack", "stacking"),
+        (explore, "effects", "effects"),
+        (runs.RunStore, "tell", "store and log"),
+    )
+
+    def __init__(self, spent):
+        self.spent, self.originals = spent, []
+
+    def __enter__(self):
+        for home, name, what in self.PARTS:
+            original = getattr(home, name)
+            self.originals.append((home, name, original))
+            setattr(home, name, self._clocked(original, what))
+
+    def __exit__(self, *_):
+        for home, name, original in self.originals:
+            setattr(home, name, original)
+
+    def _clocked(self, function, what):
+        def run(*arguments, **options):
+            start = time.perf_counter()
+            result = function(*arguments, **options)
+            if what == "search":
+                jax.block_until_ready(result)
+            self.spent[what] += time.perf_counter() - start
+            return result
+
+        return run
