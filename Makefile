@@ -9,7 +9,7 @@ demo: .venv/installed                 ## train on cartpole and show the result
 	$(BIN)/ddopg train cartpole --steps 8000 --seed 16
 
 test: .venv/installed-test            ## the fast test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
 	$(BIN)/python -m pytest -m slow --timeout 3600
@@ -18,7 +18,7 @@ check: docs                           ## format, lint, types, tests, line covera
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --cov
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
 
 docs: .venv/installed-dev             ## the site, into site/; a broken link or an undocumented parameter is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -430,7 +430,7 @@ class TestDefault:
     def test_the_return_of_a_re_check_is_that_of_the_evidence(self):
         """Where the evidence holds the newest rollout, its return comes without the luck of the start."""
         state, _ = default_play(Follow(), 1, 12)
-        evidence = SimpleNamespace(returns=np.array([5.0, 6.0, 7.0]))
+        evidence = SimpleNamespace(rewards=np.array([[4.0, 1.0], [2.0, 4.0], [7.0, 0.0]]))
         held = Selection(np.array([3, 11, 10]), np.ones(3, int))
         assert algorithm._return_of_newest(state, held, evidence, 1.0) == 6.0
         other = Selection(np.array([3, 9, 10]), np.ones(3, int))

@@ -15,7 +15,9 @@ POLICIES = {
     "deep": mlp(3, 2, (5, 4, 3)),
     "squashed": squashed(mlp(3, 2, (4,)), (-1.0, 0.0), (1.0, 5.0)),
     "clipped": clipped(mlp(3, 2, (4,)), (-1.0, 0.0), (1.0, 5.0)),
-    "of one's own": custom(lambda key: jnp.ones(6), lambda p, o: jnp.sin(p.reshape(2, 3) @ o), 3, 2),
+    "of one's own": custom(
+        lambda key: jax.random.normal(key, 6), lambda p, o: jnp.sin(p.reshape(2, 3) @ o), 3, 2
+    ),
     "normalised": normalised(mlp(3, 2, (4,)), (1.0, 2.0, 3.0), (0.1, 1.0, 10.0)),
 }
 
