@@ -1,6 +1,6 @@
 """What an iteration costs against what is possible: the hot loop, the rollouts, the rest. Ratios, side by side.
 
-    python benchmarks/speed.py [--quick] [--out FILE.json]
+    python benchmarks/speed.py [--quick] [--out FILE.json] [--release NAME]
 
 Candidates take turns in every round, and the best round of each counts: on a shared machine that is the nearest to
 an empty one. Times are of one core.
@@ -27,6 +27,7 @@ from rich.table import Table
 
 import ddopg
 
+HISTORY = Path(__file__).parent / "history.jsonl"
 OURS = "ddopg"
 JAX_FORMS = ("JAX, feature-major", "JAX, in blocks")
 STEPS = {"default": 200, "A": 100, "C": 5, "D": 2}  # gradient steps per call
@@ -59,6 +60,21 @@ def hot_loop(name, rounds):
             jax.block_until_ready(run(*data, steps=steps))
             best[what] = min(best[what], (time.perf_counter() - start) / steps)
     return {what: 1e6 * seconds for what, seconds in best.items()}
+
+
+def ratios(results):
+    """What history.jsonl keeps: times the fastest JAX form, and times PyTorch and C where they ran."""
+    return {
+        name: {
+            "of the fastest JAX": round(column[OURS] / min(column[form] for form in JAX_FORMS), 3),
+            **{
+                f"of {what}": round(column[OURS] / column[what], 3)
+                for what in ("PyTorch, eager", "C, by hand")
+                if what in column
+            },
+        }
+        for name, column in results.items()
+    }
 
 
 def show(results, console):
@@ -101,6 +117,7 @@ def main():
     )
     parser.add_argument("--quick", action="store_true", help="the two small sizes, few rounds")
     parser.add_argument("--out", type=Path, help="write the numbers as JSON")
+    parser.add_argument("--release", help="with --out: keep the ratios in history.jsonl under that name")
     options = parser.parse_args()
     names, rounds = (("default", "A"), 5) if options.quick else (tuple(SIZES), 15)
     results = {}
@@ -117,6 +134,9 @@ def main():
         about = {"version": ddopg.__version__, "jax": jax.__version__, "machine": platform.machine()}
         measured = {"gradient_step_us": results, "steps_per_second": rates, "iteration_ms": divisions}
         options.out.write_text(json.dumps(about | measured, indent=2) + "\n")
+        if options.release:
+            with HISTORY.open("a") as file:
+                file.write(json.dumps(about | {"release": options.release} | ratios(results)) + "\n")
 
 
 if __name__ == "__main__":
