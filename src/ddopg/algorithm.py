@@ -199,7 +199,11 @@ def _moved(state: State, found: Improvement, config: Config) -> State:
 def _return_of_newest(state: State, selection: Selection, evidence: Evidence, worth: float) -> float:
     """The return of the newest rollout, without the luck of its start where the evidence holds it; in its unit."""
     rows = np.flatnonzero(selection.indices == state.memory.size - 1)
-    return float(np.sum(evidence.rewards[rows[0]])) if len(rows) else state.memory.returns[-1] / worth
+    return (
+        float(np.sum(np.asarray(evidence.rewards)[rows[0]]))
+        if len(rows)
+        else state.memory.returns[-1] / worth
+    )
 
 
 def _next_incumbent(
