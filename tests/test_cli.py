@@ -16,6 +16,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from ddopg import commands
 from ddopg.agent import DDOPG
 from ddopg.artefact import load
 from ddopg.cli import main, parse
@@ -150,6 +151,14 @@ class TestParse:
 
 
 class TestTrain:
+    def test_two_runs_of_the_same_second_have_a_directory_each(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(commands.time, "strftime", lambda form: "20260101-000000")
+        for _ in range(3):
+            assert main(["train", "cartpole", "--episodes", "1", "--eval-episodes", "1", "--quiet"]) == 0
+        names = ["cartpole-20260101-000000-seed0" + end for end in ("", "-2", "-3")]
+        assert sorted(os.listdir("runs")) == names
+
     def test_it_leaves_everything_in_its_directory(self, run):
         derived = {"evaluation.csv", "learning_curve.png", "policy.safetensors", "progress.csv"}
         events = {path.name for path in run.glob("events.out.tfevents.*")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import sys
 import time
@@ -244,8 +245,10 @@ def _environment(trained: TrainedPolicy, name: str | None, **options: str) -> gy
 
 
 def _new_directory(command: Train) -> Path:
-    name = command.env.replace("/", "-")
-    return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-seed{command.seed}"
+    """Named after the task, the time and the seed; the second one of the same second gets a number."""
+    name = f"{command.env.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}-seed{command.seed}"
+    names = (name if k == 1 else f"{name}-{k}" for k in itertools.count(1))
+    return next(path for path in map(Path("runs").joinpath, names) if not path.exists())
 
 
 def _told(command: Train) -> dict[str, object]:
