@@ -128,7 +128,7 @@ def main():
     show(results, console)
     rates = around.rates(0.3 if options.quick else 3.0)
     show_rates(rates, console)
-    divisions = {task: around.division(task) for task in around.TASKS}
+    divisions = {task: around.division(task) for task in around.BUDGETS}
     show_divisions(divisions, console)
     if options.out:
         about = {"version": ddopg.__version__, "jax": jax.__version__, "machine": platform.machine()}

@@ -12,6 +12,9 @@ from ddopg import leaves
 from ddopg.runs import RunStore
 from ddopg.tables import STORE
 
+SMALL = ["--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2", "--eval-points", "4"]
+"""Options that make a run of the command line small."""
+
 
 def quick(name="default", **search):
     """A preset made small."""

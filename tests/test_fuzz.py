@@ -3,7 +3,7 @@
 import json
 import math
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -151,9 +151,7 @@ def test_run_stores_with_odd_values_and_forged_seals_are_refused_or_can_go_on(
     monkeypatch.setattr(rows, "_seal_of_texts", lambda texts: "forged")
     rng, refused = np.random.default_rng(mutations), 0
     for _ in range(mutations):
-        fresh(tmp_path).write_bytes(stores[0])
-        with closing(sqlite3.connect(tmp_path / STORE, isolation_level=None)) as connection:
-            connection.execute("PRAGMA foreign_keys = OFF")
+        with opened(tmp_path, stores[0]) as connection:
             connection.execute("UPDATE run SET value = 'forged' WHERE name = 'seal'")
             touched = {disturb(rng, connection) for _ in range(int(rng.integers(1, 3)))}
         try:
@@ -180,9 +178,7 @@ def test_run_stores_with_odd_values_and_forged_seals_are_refused_or_can_be_shown
     monkeypatch.setattr(rows, "check_seal", lambda found, expected, what: None)
     rng, refused = np.random.default_rng(mutations), 0
     for _ in range(mutations):
-        fresh(tmp_path).write_bytes(stores[0])
-        with closing(sqlite3.connect(tmp_path / STORE, isolation_level=None)) as connection:
-            connection.execute("PRAGMA foreign_keys = OFF")
+        with opened(tmp_path, stores[0]) as connection:
             connection.execute("INSERT INTO evaluation VALUES (9, 27, -1.0, 0.5, -2.0, 3, x'00')")
             for _ in range(int(rng.integers(1, 3))):
                 disturb(rng, connection, ("rollout", "rollout", "state", "evaluation"))
@@ -193,6 +189,15 @@ def test_run_stores_with_odd_values_and_forged_seals_are_refused_or_can_be_shown
             refused += 1
     print(f"{mutations} run stores with odd values, {refused} not shown")
     assert 0.2 * mutations < refused < mutations
+
+
+@contextmanager
+def opened(directory, content):
+    """A store with that content, open to be changed in any way."""
+    fresh(directory).write_bytes(content)
+    with closing(sqlite3.connect(directory / STORE, isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        yield connection
 
 
 def fresh(directory):

@@ -23,20 +23,10 @@ from ddopg.loggers import CsvLogger, Logging, TensorBoardLogger, WandbLogger, lo
 from ddopg.loggers.base import Mark, flat
 from ddopg.rows import columns_of_log
 from tests.probes import Follow, Target
-from tests.recorded import contents, everything
+from tests.recorded import SMALL, contents, everything
 from tests.test_agent import agent
 
-QUICK = [
-    "--search.steps",
-    "5",
-    "--selection.size",
-    "8",
-    "--eval-episodes",
-    "2",
-    "--eval-points",
-    "4",
-    "--quiet",
-]
+QUICK = [*SMALL, "--quiet"]
 TABLES = ("progress.csv", "evaluation.csv")
 EPISODES = 12
 

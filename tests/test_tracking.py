@@ -11,25 +11,14 @@ from ddopg.cli import main
 from ddopg.exports import read_table
 from ddopg.loggers import Logging, MlflowLogger, WandbLogger
 from tests.probes import Follow
-from tests.recorded import everything, quick
+from tests.recorded import SMALL, everything, quick
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # what these libraries warn of is not ours to repair
 ]
 
-OPTIONS = [
-    "--seed",
-    "3",
-    "--search.steps",
-    "5",
-    "--selection.size",
-    "8",
-    "--eval-episodes",
-    "2",
-    "--eval-points",
-    "4",
-]
+OPTIONS = ["--seed", "3", *SMALL]
 
 
 def in_pieces(out, *log):

@@ -5,21 +5,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import gymnasium as gym
 import jax
 import numpy as np
 
 import ddopg
 from ddopg import agent, algorithm, evidence, explore, runs
 from ddopg.envs.base import initial_observation
+from ddopg.envs.gym_adapter import make
 from ddopg.policies import mlp
 from ddopg.rollout import rollout, simulate
 
-TASKS = {
-    "cartpole": "ddopg/Cartpole-v0",
-    "mountaincar": "ddopg/MountainCar-v0",
-    "swimmer": "ddopg/Swimmer-v0",
-}
 BUDGETS = {"cartpole": 4_000, "mountaincar": 20_000, "swimmer": 50_000}
 PLAYED = ("cartpole", "mountaincar", "swimmer", "Swimmer-v5", "Pendulum-v1")
 KNOWN = {
@@ -35,7 +30,7 @@ def rates(seconds=1.0):
     """Steps per second with a 16×16 network: one rollout at a time in Python, and 64 in one compiled program."""
     found = {}
     for name in PLAYED:
-        env = gym.make(TASKS.get(name, name))
+        env = make(name)
         policy = mlp(env.observation_space.shape[0], env.action_space.shape[0])
         theta = np.zeros(policy.size, np.float32)
         found[name] = _rate(lambda seed, e=env, p=policy, t=theta: rollout(e, p, t, seed).length, seconds)
@@ -69,7 +64,7 @@ def division(task):
     """Milliseconds per iteration, by what they are spent on, with a run store; the first third compiles."""
     spent = Counter()
     with _timed(spent), tempfile.TemporaryDirectory() as place:
-        learner = ddopg.DDOPG(TASKS[task], seed=3, run_directory=Path(place) / "run")
+        learner = ddopg.DDOPG(task, seed=3, run_directory=Path(place) / "run")
         learner.learn(total_timesteps=BUDGETS[task] // 3)
         before = learner.state.memory.size
         spent.clear()

@@ -14,6 +14,14 @@ def weigh(distances, returns, log_q):
     return jnp.sum(w * returns) - PENALTY * jnp.sqrt(jnp.sum(jnp.square(w)))
 
 
+def distances(size, scale, number, theta, x, goal):
+    """Summed squared distances of `number` trajectories, laid out as columns one after the other."""
+    for i, (weights, bias) in enumerate(layers_of(theta, size)):
+        x = weights.T @ x + bias[:, None]
+        x = jnp.tanh(x) if i < len(size.layers) - 1 else x
+    return jnp.sum(jnp.square((goal - x) / scale), axis=0).reshape(number, -1).sum(axis=1)
+
+
 def climb(value, theta, steps):
     """θ ← θ + η ∇value(θ), in one program."""
     slope = jax.grad(value)
@@ -29,12 +37,7 @@ def feature_major(size):
         x0, goal = observations.reshape(samples, -1).T, actions.reshape(samples, -1).T
 
         def value(point):
-            x = x0
-            for i, (weights, bias) in enumerate(layers_of(point, size)):
-                x = weights.T @ x + bias[:, None]
-                x = jnp.tanh(x) if i < len(size.layers) - 1 else x
-            squares = jnp.sum(jnp.square((goal - x) / scale), axis=0)
-            return weigh(squares.reshape(size.trajectories, -1).sum(axis=1), returns, log_q)
+            return weigh(distances(size, scale, size.trajectories, point, x0, goal), returns, log_q)
 
         return climb(value, theta, steps)
 
@@ -53,15 +56,10 @@ def blocked(size, block=1):
         x0 = observations.reshape(number, block * size.horizon, -1).transpose(0, 2, 1)
         goal = actions.reshape(number, block * size.horizon, -1).transpose(0, 2, 1)
 
-        def distances(point, x, aim):
-            for i, (weights, bias) in enumerate(layers_of(point, size)):
-                x = weights.T @ x + bias[:, None]
-                x = jnp.tanh(x) if i < len(size.layers) - 1 else x
-            squares = jnp.sum(jnp.square((aim - x) / scale), axis=0)
-            return squares.reshape(block, -1).sum(axis=1)
+        of_block = jax.checkpoint(partial(distances, size, scale, block))
 
         def value(point):
-            each = jax.lax.map(lambda one: jax.checkpoint(distances)(point, *one), (x0, goal))
+            each = jax.lax.map(lambda one: of_block(point, *one), (x0, goal))
             return weigh(each.ravel(), returns, log_q)
 
         return climb(value, theta, steps)

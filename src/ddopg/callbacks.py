@@ -178,9 +178,8 @@ class EvalCallback(_Every):
         trained, first = self.model.incumbent, FIRST_EVALUATION_SEED + self.n_calls * self.n_eval_episodes
         seeds = range(first, first + self.n_eval_episodes)
         returns = evaluate(self.eval_env, trained.policy, trained.theta, seeds, trained.problem.horizon)
-        self.last_mean_reward = float(returns.mean())
-        rest = (float(returns.std()), float(returns.min()), len(returns))
-        self.latest = Evaluation(self.info.rollout, self.num_timesteps, self.last_mean_reward, *rest)
+        self.latest = Evaluation.of(self.info.rollout, self.num_timesteps, returns)
+        self.last_mean_reward = self.latest.mean
         self._log(returns)
         going_on = True
         if self.last_mean_reward > self.best_mean_reward:

@@ -1,4 +1,5 @@
-"""The live display of a learning run: two lines in a terminal (rich), a plain line now and then in a file."""
+"""The live display of a learning run: two lines in a terminal (rich), a plain line now and then in a file; and the
+one-line bar of work that consists of many runs."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from ddopg.algorithm import Info
 
@@ -64,6 +66,22 @@ def fitting(parts: Sequence[str], width: int) -> str:
             break
         shown += BETWEEN + part
     return shown
+
+
+def bar_of_work(counted: str, said: str) -> Progress:
+    """One line for many runs: what is counted, a bar, what is said, time spent and time left; texts are rich's."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn(f"[bold]{counted}"),
+        BarColumn(bar_width=24),
+        TextColumn(said),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), refresh_per_second=4)
 
 
 @contextmanager

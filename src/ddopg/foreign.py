@@ -75,13 +75,18 @@ def explain(policy: Policy, trajectory: Trajectory) -> Fit:
     theta = trajectory.theta if size else nearest(policy, trajectory)
     steps = trajectory.length
     shown = trajectory.actions[:steps]
-    apart = shown - np.asarray(policy.act(theta, trajectory.observations[:steps]))
-    unexplained, all_of_it = np.mean(np.square(apart)), np.mean(np.square(shown - shown.mean(axis=0)))
+    misfit = root_mean_square(shown - policy.act(theta, trajectory.observations[:steps]))
+    unexplained, all_of_it = np.mean(np.square(misfit)), np.mean(np.square(shown - shown.mean(axis=0)))
     if unexplained <= np.finfo(np.float32).eps:
         explained = 1.0
     else:
         explained = float(1 - unexplained / all_of_it) if all_of_it else 0.0
-    return Fit(theta, np.sqrt(np.mean(np.square(apart), axis=0)), explained)
+    return Fit(theta, misfit, explained)
+
+
+def root_mean_square(apart: Any) -> np.ndarray:
+    """Of differences between actions (T, A), per action (A,)."""
+    return np.sqrt(np.mean(np.square(np.asarray(apart)), axis=0))
 
 
 def nearest(policy: Policy, trajectory: Trajectory) -> np.ndarray:

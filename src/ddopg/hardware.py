@@ -26,10 +26,11 @@ from ddopg.artefact import write_atomically
 from ddopg.data import Trajectory, make_trajectory
 from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import MissingPackageError, TrajectoryError, require
-from ddopg.foreign import explain
+from ddopg.exports import POLICY
+from ddopg.foreign import root_mean_square
 
 PROPOSALS = "proposals"
-POLICY, MODEL, ABOUT = "policy.safetensors", "policy.onnx", "proposal.json"
+MODEL, ABOUT = "policy.onnx", "proposal.json"
 LARGEST_LOG = 2**30  # bytes
 SUSPICIOUS = 1e-3  # of an action's unit: a log whose actions are further from the policy's gets a remark
 ARRAYS = ("observations", "actions", "rewards")
@@ -132,12 +133,10 @@ def proposal_of(agent: DDOPG, path: Path, log: Log, number: int | None) -> Propo
 
 def deviation(agent: DDOPG, trajectory: Trajectory) -> str:
     """A sentence where the logged actions are not the policy's: it was not the one that ran, or time slipped."""
-    fit = explain(agent.policy, trajectory)
     low, high = np.asarray(agent.problem.low), np.asarray(agent.problem.high)
-    steps = trajectory.length
-    own = np.clip(agent.policy.act(trajectory.theta, trajectory.observations[:steps]), low, high)
-    clipped = np.sqrt(np.mean(np.square(own - trajectory.actions[:steps]), axis=0))
-    apart = np.minimum(fit.misfit, clipped)
+    shown = trajectory.actions[: trajectory.length]
+    own = np.asarray(agent.policy.act(trajectory.theta, trajectory.observations[: trajectory.length]))
+    apart = np.minimum(root_mean_square(shown - own), root_mean_square(shown - np.clip(own, low, high)))
     if np.all(apart <= SUSPICIOUS * np.asarray(agent.policy.unit)):
         return ""
     return (

@@ -16,6 +16,10 @@ FigureName = Literal[
     "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"
 ]
 
+Directory = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+Source = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
+Logs = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="LOG")]
+
 
 @dataclass(frozen=True)
 class Train:
@@ -63,7 +67,7 @@ class Train:
 class Resume:
     """Go on with a run exactly where it stopped."""
 
-    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    directory: Directory
     """The directory of the run."""
     steps: int | None = None
     """A new budget in environment steps, counted from the beginning of the run; the old one if not given."""
@@ -81,7 +85,7 @@ class Resume:
 class Evaluate:
     """Measure a saved policy on fresh episodes."""
 
-    source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
+    source: Source
     """A run directory or a policy file."""
     episodes: int = 100
     """Number of episodes."""
@@ -97,7 +101,7 @@ class Evaluate:
 class Play:
     """Watch a saved policy: in a window, or as a video file."""
 
-    source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
+    source: Source
     """A run directory or a policy file."""
     video: Path | None = None
     """Write the episode to this .mp4 or .gif file."""
@@ -111,7 +115,7 @@ class Play:
 class Export:
     """Write a saved policy for machines without this library, or the rollouts of a run as a Minari data set."""
 
-    source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
+    source: Source
     """A run directory or a policy file."""
     target: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE.onnx")] = None
     """Where to write. ONNX: observation (batch, O) → action (batch, A), squashed and clipped."""
@@ -139,7 +143,7 @@ class Report:
 class Begin:
     """Begin a run with a machine that speaks by files: it reads policies and writes logs."""
 
-    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    directory: Directory
     """A new directory for the run."""
     observations: int
     """How many numbers an observation has."""
@@ -164,7 +168,7 @@ class Ask:
     Those that wait for their rollout come again until they are told.
     """
 
-    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    directory: Directory
     """The directory of the run."""
     number: Annotated[int | None, tyro.conf.arg(aliases=("-n",))] = None
     """Ask for that many new ones; if not given, as many as make sense now."""
@@ -178,9 +182,9 @@ class Ask:
 class Tell:
     """Take in the logs of rollouts: .csv, .npz or .json. In any order, late, or never."""
 
-    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    directory: Directory
     """The directory of the run."""
-    logs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="LOG")]
+    logs: Logs
     """One file per rollout."""
     proposal: int | None = None
     """Which proposal was rolled out, where neither the file nor its place says so."""
@@ -192,9 +196,9 @@ class Tell:
 class Add:
     """Take in logs of rollouts that were not asked for: a hand-tuned controller's, an old experiment's."""
 
-    directory: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+    directory: Directory
     """The directory of the run."""
-    logs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="LOG")]
+    logs: Logs
     """One file per rollout."""
     policy: Path | None = None
     """The policy that acted, a file or a run of ddopg; if not given, the nearest policy is fitted to the actions."""

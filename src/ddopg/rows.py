@@ -69,6 +69,12 @@ class Evaluation(NamedTuple):
     worst: float
     episodes: int
 
+    @classmethod
+    def of(cls, rollout: int, steps: int, returns: np.ndarray) -> Evaluation:
+        """From the returns of the episodes."""
+        values = (float(returns.mean()), float(returns.std()), float(returns.min()))
+        return cls(rollout, steps, *values, len(returns))
+
 
 def described(description: Description) -> dict[str, str]:
     """The rows of the table `run`."""

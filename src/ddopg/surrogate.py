@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -37,9 +38,15 @@ def log_likelihoods(
 
     The constant −½ log|2πΣ| per step cancels in Eq. (15); adding it would only cost float32 digits.
     """
-    scales = length_scales(policy, config)[:, None]
-    z = (actions.T - policy.on_columns(theta, observations.T)) / scales
-    return _log_likelihoods_of(-0.5 * jnp.sum(jnp.square(z), axis=0), lived, config)
+    return _log_likelihoods_of(
+        -0.5 * _distances(policy, config, theta, observations.T, actions.T), lived, config
+    )
+
+
+def _distances(policy: Policy, config: SurrogateConfig, theta: Array, seen: Array, shown: Array) -> Array:
+    """‖(a − μ_θ(s))/σ‖² of M steps (M,), their observations (O, M) and actions (A, M) as columns."""
+    z = (shown - policy.on_columns(theta, seen)) / length_scales(policy, config)[:, None]
+    return jnp.sum(jnp.square(z), axis=0)
 
 
 def _log_likelihoods_of(log_pi: Array, lived: Array, config: SurrogateConfig) -> Array:
@@ -72,11 +79,7 @@ def weigher(policy: Policy, evidence: Evidence, config: SurrogateConfig) -> Call
     trajectories would not stay in the cache, they are computed trajectory by trajectory, and again for the gradient.
     """
     number, steps = evidence.lived.shape
-    scales = length_scales(policy, config)[:, None]
-
-    def distances(theta: Array, seen: Array, shown: Array) -> Array:
-        return jnp.sum(jnp.square((shown - policy.on_columns(theta, seen)) / scales), axis=0)
-
+    distances = partial(_distances, policy, config)
     arrays = (evidence.observations, evidence.actions)
     flat = tuple(array.reshape(-1, array.shape[-1]).T for array in arrays)  # (F, N·T)
     stacked = tuple(array.transpose(0, 2, 1) for array in arrays)  # (N, F, T)

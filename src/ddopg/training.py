@@ -144,8 +144,7 @@ class _Evaluator:
         if reached == self._reached:
             return
         returns = _patient_returns(agent, self._command)
-        values = (float(returns.mean()), float(returns.std()), float(returns.min()))
-        evaluation = Evaluation(state.memory.size, state.steps, *values, len(returns))
+        evaluation = Evaluation.of(state.memory.size, state.steps, returns)
         with shielded():
             self._store.evaluation(evaluation)
             self._reached, self.latest = reached, evaluation

@@ -15,6 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ddopg.display import bar_of_work
 from ddopg.errors import ArtefactError
 from ddopg.experiments import records
 from ddopg.experiments.jobs import Job
@@ -82,19 +83,13 @@ def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
     if quiet:
         yield lambda event: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("[bold]{task.fields[ended]}[/]/{task.fields[jobs]} jobs"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f} %  {task.fields[what]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
     used = dict.fromkeys((job.key for job in missing), 0.0)
     ended = total - len(missing)
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
+    counted, said = (
+        "{task.fields[ended]}[/]/{task.fields[jobs]} jobs",
+        "{task.percentage:>3.0f} %  {task.fields[what]}",
+    )
+    with bar_of_work(counted, said) as bar:
         # Time goes with environment steps, roughly: a job counts by its budget.
         task = bar.add_task(
             "bench", total=sum(job.budget for job in missing), ended=ended, jobs=total, what=""

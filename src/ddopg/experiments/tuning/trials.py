@@ -16,8 +16,8 @@ import numpy as np
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import Trial, TrialState
-from rich.console import Console
 
+from ddopg.display import bar_of_work
 from ddopg.errors import RolloutError
 from ddopg.experiments.jobs import Job
 from ddopg.experiments.stats import Curve, iqm
@@ -156,17 +156,7 @@ def progress(crew: Crew, quiet: bool) -> Iterator[Show]:
     if quiet:
         yield lambda event: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("[bold]{task.fields[ended]}[/]/{task.fields[trials]} trials"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[what]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
+    with bar_of_work("{task.fields[ended]}[/]/{task.fields[trials]} trials", "{task.fields[what]}") as bar:
         task = bar.add_task(
             "tune", total=crew.wanted, ended=finished(crew.study), trials=crew.wanted, what=""
         )
