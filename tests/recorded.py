@@ -37,8 +37,8 @@ def bits(value):
 
 
 def contents(state):
-    """Every leaf of a state."""
-    return {name: bits(leaf) for name, leaf in leaves.flatten(state).items()}
+    """Every leaf of a state; a memo is not among them."""
+    return {name: bits(leaf) for name, leaf in leaves.flatten(state, frozenset({"memory.pairs"})).items()}
 
 
 def everything(directory):

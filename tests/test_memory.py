@@ -1,4 +1,4 @@
-"""Selection rules and the seats of the pair table."""
+"""The memory and its selection rules."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 from ddopg.config import SelectionConfig
 from ddopg.data import make_trajectory
-from ddopg.errors import ArtefactError, TrajectoryError
-from ddopg.memory import Memory, Pairs, add, check_pairs, seat, select, softmax_probabilities
+from ddopg.errors import TrajectoryError
+from ddopg.memory import Memory, add, select, softmax_probabilities
 from tests import reference
 
 returns = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6, allow_subnormal=False))
@@ -150,77 +150,3 @@ class TestSelect:
         R = np.random.default_rng(1).standard_normal(100)
         draws = [select(np.random.default_rng(5), R, RULES[3]).indices.tolist() for _ in range(2)]
         assert draws[0] == draws[1]
-
-
-class TestSeats:
-    @given(
-        st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=6, unique=True), min_size=1, max_size=12)
-    )
-    def test_a_kept_seat_keeps_its_pairs_and_a_new_owner_knows_nothing(self, visits):
-        pairs, known = Memory().pairs, {}
-        for now, visit in enumerate(visits):
-            indices = np.array(visit)
-            pairs, seats = seat(pairs, indices, now, most=100)
-            assert list(pairs.owner[seats]) == visit
-            assert len(pairs.owner) <= 12
-            block = pairs.values[np.ix_(seats, seats)]
-            held = {int(o) for o in pairs.owner if o >= 0}
-            known = {pair: value for pair, value in known.items() if held.issuperset(pair)}
-            for (a, i), (b, j) in ((x, y) for x in enumerate(visit) for y in enumerate(visit)):
-                expected = known.get((i, j), np.nan)
-                np.testing.assert_equal(block[a, b, 0], np.float32(expected))
-                known[i, j] = 100 * i + j
-                pairs.values[seats[a], seats[b]] = 100 * i + j
-
-    def test_the_longest_unused_leaves_first(self):
-        pairs = Memory().pairs
-        for now, index in enumerate([0, 1, 2, 3]):
-            pairs, _ = seat(pairs, np.array([index]), now, most=16)
-        pairs, _ = seat(pairs, np.array([0]), 4, most=16)
-        pairs, _ = seat(pairs, np.array([9]), 5, most=16)
-        assert sorted(pairs.owner) == [0, 2, 3, 9]
-
-    def test_the_old_table_is_not_changed(self):
-        pairs, seats = seat(Memory().pairs, np.array([0, 1]), 0)
-        pairs.values[np.ix_(seats, seats)] = 1.0
-        before = Pairs(*(np.copy(a) for a in pairs))
-        seat(pairs, np.array([5, 6, 7, 8]), 1, most=16)
-        for a, b in zip(pairs, before, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
-class TestCheckOfPairs:
-    """A table read from a file must fit the trajectories; K = 2 here."""
-
-    def memory(self, **changes):
-        whole = Memory()
-        for k in range(3):
-            whole = add(whole, trajectory(reward=float(k)))
-        pairs = Pairs(np.array([0, 2, -1]), np.array([3, 3, -1]), np.zeros((3, 3, 2), np.float32), 1)
-        return whole._replace(pairs=pairs._replace(**changes))
-
-    def test_a_table_that_fits_is_taken(self):
-        check_pairs(self.memory(), 2)
-        check_pairs(Memory(), 2)
-
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {"owner": np.array([0, 0, -1])},
-            {"owner": np.array([0, 3, -1])},
-            {"owner": np.array([0, 2])},
-            {"owner": np.array([0.0, 2.0, -1.0])},
-            {"used": np.array([3, 3])},
-            {"values": np.zeros((3, 3, 5), np.float32)},
-            {"values": np.zeros((3, 3), np.float32)},
-            {"values": np.zeros((3, 3, 2), np.float64)},
-            {"stride": 0},
-        ],
-    )
-    def test_one_that_does_not_is_refused(self, changes):
-        with pytest.raises(ArtefactError, match="table of pairs does not fit"):
-            check_pairs(self.memory(**changes), 2)
-
-    def test_a_wrong_longest_episode_is_refused(self):
-        with pytest.raises(ArtefactError, match="does not fit the trajectories"):
-            check_pairs(self.memory()._replace(longest=9), 2)

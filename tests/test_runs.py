@@ -1,6 +1,7 @@
 """The run store: what is told is safe, comes back to the last bit, and a resumed run is the uninterrupted one."""
 
 import json
+import math
 import sqlite3
 import subprocess
 import sys
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 
 import ddopg
+from ddopg import rows as stored_rows
 from ddopg import runs, tables
 from ddopg.algorithm import Info
 from ddopg.errors import ArtefactError, ConfigError, SpaceError, StoreError
 from ddopg.memory import add
 from ddopg.rollout import rollout
+from ddopg.rows import Evaluation
 from ddopg.runs import RunStore
 from ddopg.tables import STORE
 from tests.probes import Follow, Target
@@ -58,15 +61,57 @@ class TestResume:
         assert contents(last.state) == contents(whole.state)
         assert everything(tmp_path / "pieces") == everything(tmp_path / "whole")
 
-    def test_a_large_table_of_pairs_is_stored_by_its_changes_and_comes_back(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(runs, "LARGE", 100)
+    def test_a_run_of_an_early_version_with_its_table_of_pairs_goes_on(self, tmp_path):
+        """They stored the memo, and of a large array a snapshot and the blocks that had changed since."""
         learnt(tmp_path / "run", 12)
+        with sqlite3.connect(tmp_path / "run" / "run.sqlite") as file:
+            values = np.full((130, 130, 1), np.nan, np.float32)
+            leaves = {
+                "memory.pairs.owner": np.arange(130),
+                "memory.pairs.stride": 1,
+                "memory.pairs.values": values,
+            }
+            added = {name: stored_rows.leaf_row(leaf) for name, leaf in leaves.items()}
+            for name, row in added.items():
+                file.execute("INSERT INTO state VALUES (?, ?, ?, ?)", (name, *row))
+            change = (np.array([3], np.int32).tobytes(), np.array([7.0], np.float32).tobytes())
+            file.execute("INSERT INTO change VALUES ('memory.pairs.values', 12, ?, ?)", change)
+            parts = {
+                name: tuple(row) for name, *row in file.execute("SELECT * FROM state WHERE name != 'seal'")
+            }
+            snapshot = stored_rows.seal_of(added["memory.pairs.values"][2])
+            parts["memory.pairs.values"] = (stored_rows.seal_of(snapshot, *change),)
+            ((chain,),) = file.execute("SELECT seal FROM rollout WHERE number = 12")
+            in_order = [value for name in sorted(parts) for value in (name, *parts[name])]
+            file.execute(
+                "UPDATE state SET value = ? WHERE name = 'seal'", (stored_rows.seal_of(chain, *in_order),)
+            )
+        file.close()
         again = resumed(tmp_path / "run", 18)
-        changes = rows(tmp_path / "run", "SELECT name, rollout FROM change")
-        assert {name for name, _ in changes} == {"memory.pairs.values"}
-        assert len(changes) > 3
-        assert everything(tmp_path / "run")["state"] == contents(again.state)
         assert contents(again.state) == contents(learnt(tmp_path / "whole", 30).state)
+        assert rows(tmp_path / "run", "SELECT * FROM change") == []
+        assert everything(tmp_path / "run") == everything(tmp_path / "whole")
+
+    def test_a_large_array_of_an_early_version_is_what_its_changes_made_of_it(self):
+        old = np.zeros((2, 3, 2), np.float32)
+        changes = [
+            (np.array([1, 5], np.int32).tobytes(), np.array([[1, 2], [3, 4]], np.float32).tobytes()),
+            (np.array([5], np.int32).tobytes(), np.array([[5, 6]], np.float32).tobytes()),
+        ]
+        new = runs._changed(old, changes)
+        assert new.reshape(-1, 2).tolist() == [[0, 0], [1, 2], [0, 0], [0, 0], [0, 0], [5, 6]]
+        assert not old.any()
+
+    def test_zeros_of_both_signs_come_back(self, tmp_path):
+        learnt(tmp_path / "run", 3)
+        agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        agent.store.evaluation(Evaluation(3, 30, -0.0, 0.0, -0.0, 4))
+        for value in (0.0, -0.0):
+            agent.store.asked(agent.state._replace(return_bound=value))
+        agent.close()
+        again = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        assert math.copysign(1, again.state.return_bound) == -1
+        again.close()
 
     def test_what_was_asked_and_not_told_waits_in_another_process_too(self, tmp_path):
         agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")

@@ -30,6 +30,8 @@ ORDER = [
     "acquisitions",
     "surrogate",
     "explore",
+    "compare",
+    "pairs",
     "evidence",
     "optimise",
     "improve",

@@ -13,9 +13,8 @@ import ddopg.evidence as V
 import ddopg.surrogate as S
 from ddopg import estimators
 from ddopg.config import Config, SelectionConfig, SurrogateConfig
-from ddopg.data import make_trajectory
 from ddopg.errors import ConfigError
-from ddopg.memory import Memory, Pairs, Selection, add
+from ddopg.memory import Memory, Selection, add
 from ddopg.policies import linear, mlp, squashed
 from tests import reference
 from tests.problems import evidence_of, random_problem, trajectories_of
@@ -318,28 +317,6 @@ class TestPrepare:
         for a, b in zip(found[0][:4], found[1][:4], strict=True):
             assert a == pytest.approx(float(b), rel=1e-5)
 
-    def test_one_more_trajectory_costs_one_row_and_one_column(self, monkeypatch):
-        problem = random_problem(7)
-        computed = []
-        original = V._pair_log_likelihoods
-
-        def counting(policy, config, i, j, *rest):
-            computed.append((np.asarray(i), np.asarray(j)))
-            return original(policy, config, i, j, *rest)
-
-        monkeypatch.setattr(V, "_pair_log_likelihoods", counting)
-        monkeypatch.setattr(V, "_fill", lambda indices: indices)
-        memory = Memory()
-        for number, trajectory in enumerate(trajectories_of(problem), 1):
-            memory = add(memory, trajectory)
-            chosen = Selection(np.arange(number), np.ones(number, int))
-            memory, _ = prepare(memory, chosen, problem, 8)
-            pairs = {(int(a), int(b)) for i, j in computed for a, b in zip(i, j, strict=True)}
-            assert sum(len(i) for i, _ in computed) == len(pairs) == number**2
-        again = Selection(np.array([0, 3]), np.ones(2, int))
-        prepare(memory, again, problem, 8)
-        assert sum(len(i) for i, _ in computed) == 36
-
     def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
         with pytest.raises(ConfigError, match="1 value or 2"):
             S.length_scales(linear(1, 2), SurrogateConfig(length_scale=(1.0, 2.0, 3.0)))
@@ -399,74 +376,6 @@ class TestPerDecisionWeights:
         assert estimators.per_decision_return(log_w, R) == pytest.approx(
             float(estimators.weighted_importance_sampling_return(log_w[:, 0], R[:, 0]))
         )
-
-    def test_actions_are_compared_densely_at_first_and_then_at_a_stride(self):
-        assert V.comparison_times(100, 6, 10).tolist() == [0, 1, 2, 3, 13, 23]
-        assert V.comparison_times(15, 6, 10).tolist() == [0, 1, 2, 3, 13, 15]
-        assert V.comparison_times(4, 6, 1).tolist() == [0, 1, 2, 3]
-        assert V.comparison_times(7, 0, 1).tolist() == list(range(7))
-
-    @pytest.mark.parametrize("longest", [1, 7, 50, 99, 100, 101, 500, 1000])
-    @pytest.mark.parametrize("decisions", [6, 7, 100])
-    def test_the_stride_is_the_smallest_that_reaches_the_end_of_the_longest_episode(self, longest, decisions):
-        def end(stride):
-            times = V.comparison_times(2000, decisions, stride)
-            return times[-1] + stride
-
-        stride = V.stride_for(longest, decisions)
-        assert end(stride) >= longest
-        assert stride == 1 or end(stride - 1) < longest
-        assert V.stride_for(longest, 0) == 1
-
-    def test_every_lived_step_and_every_reward_is_counted_once(self):
-        observations = np.arange(9.0)[:, None]
-        trajectory = make_trajectory(np.zeros(2), observations, -observations, np.arange(9.0), horizon=12)
-        stacked = V.stack([trajectory], rows=2, decisions=4, stride=3, discount=1.0)
-        assert stacked.observations[0, :, 0].tolist() == [0, 1, 2, 5]
-        assert stacked.lived[0].tolist() == [1, 1, 3, 4]
-        assert stacked.rewards[0].tolist() == [0, 1, 2 + 3 + 4, 5 + 6 + 7 + 8]
-        assert not stacked.lived[1].any()
-        whole = V.stack([trajectory], rows=1, decisions=0, stride=1, discount=0.5)
-        assert whole.lived[0].tolist() == [1] * 9 + [0] * 3
-        assert whole.rewards[0].tolist() == pytest.approx([sum(0.5**t * t for t in range(9))])
-
-    def test_a_compared_action_counts_for_all_the_steps_it_stands_for(self):
-        """Constant mismatch: the thinned likelihood is the whole one."""
-        policy, theta = linear(1, 1), jnp.zeros(2)
-        trajectory = make_trajectory(
-            np.zeros(2), np.ones((10, 1)), np.full((10, 1), 0.3), np.ones(10), horizon=12
-        )
-        whole, thin = (
-            V.stack([trajectory], 1, decisions, stride, 1.0) for decisions, stride in ((0, 1), (4, 3))
-        )
-        log_p = [
-            S.log_likelihoods(
-                policy, theta, *map(jnp.asarray, (s.observations[0], s.actions[0], s.lived[0])), c
-            )
-            for s, c in ((whole, SurrogateConfig()), (thin, SurrogateConfig(decisions=4)))
-        ]
-        assert log_p[1][-1] == pytest.approx(float(log_p[0][0]), rel=1e-6)
-
-    def test_another_stride_computes_the_table_anew(self):
-        policy = linear(1, 1)
-
-        def path(steps, gain):
-            observations = np.sin(np.arange(steps))[:, None]
-            theta = np.array([gain, 0.1], np.float32)
-            return make_trajectory(theta, observations, gain * observations + 0.1, np.ones(steps), horizon=12)
-
-        chosen = SurrogateConfig(length_scale=(0.5,), decisions=4)
-        memory = add(add(Memory(), path(3, 0.2)), path(4, 0.7))
-        first = Selection(np.arange(2), np.ones(2, int))
-        memory, _ = V.prepare(memory, first, np.zeros(2), np.ones(2), policy, whole(chosen, 4))
-        memory = add(memory, path(12, 0.5))
-        selection = Selection(np.arange(3), np.ones(3, int))
-        memory, grown = V.prepare(memory, selection, np.zeros(2), np.ones(2), policy, whole(chosen, 4))
-        _, anew = V.prepare(
-            memory._replace(pairs=Pairs()), selection, np.zeros(2), np.ones(2), policy, whole(chosen, 4)
-        )
-        np.testing.assert_array_equal(grown.table, anew.table)
-        assert memory.pairs.stride == 5
 
 
 @pytest.mark.usefixtures("float64")

@@ -16,7 +16,7 @@ from ddopg.data import Evidence, Trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.evidence import length_scale_in_use, prepare
 from ddopg.improve import Improvement, error_at, improve
-from ddopg.magnitude import LARGEST_BOUND, is_sound, measured, remark, reward_unit
+from ddopg.magnitude import LARGEST_BOUND, is_sound, remark, reward_unit
 from ddopg.memory import Memory, Selection, select
 from ddopg.memory import add as remember
 from ddopg.optimise import Outcome
@@ -127,9 +127,8 @@ def gather(
     rng = stream(state.seed, state.memory.size, "selection")
     selection = select(rng, np.asarray(state.memory.returns), config.selection)
     unit, worth = _units(state, config), reward_unit(state.memory, selection)
-    memory = measured(state.memory, selection, worth)
-    memory, evidence = prepare(memory, selection, state.centre, unit, policy, config)
-    return memory._replace(trajectories=state.memory.trajectories), evidence, selection, unit, worth
+    memory, evidence = prepare(state.memory, selection, state.centre, unit, policy, config, worth)
+    return memory, evidence, selection, unit, worth
 
 
 def _units(state: State, config: Config) -> np.ndarray:
@@ -173,7 +172,7 @@ def _improvement(
         state.average,
         state.incumbent.theta,
         state.search,
-        jax.random.key(integer(state.seed, state.memory.size, "search")),
+        integer(state.seed, state.memory.size, "search"),
         evidence,
         min(state.return_bound / worth, LARGEST_BOUND),
         unit,
@@ -183,7 +182,7 @@ def _improvement(
         config,
     )
     memory = found.search.memory  # stays where it is: the optimiser goes on with it
-    numbers = jax.device_get(found._replace(search=found.search._replace(memory=None)))
+    numbers = jax.tree.map(np.asarray, found._replace(search=found.search._replace(memory=None)))
     return numbers._replace(search=numbers.search._replace(memory=memory))
 
 

@@ -31,7 +31,7 @@ class Trajectory(NamedTuple):
     @property
     def length(self) -> int:
         """The number of environment steps it cost."""
-        return int(self.alive.sum())
+        return int(np.count_nonzero(self.alive))
 
     @property
     def horizon(self) -> int:

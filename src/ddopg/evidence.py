@@ -1,11 +1,9 @@
-"""From selected trajectories to evidence: stacked arrays, table of log-likelihoods, length-scale from the data."""
+"""From selected trajectories to evidence: their table of log-likelihoods, luck of the start, length-scale."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +11,14 @@ import numpy as np
 from jax import Array
 
 from ddopg import estimators, explore
+from ddopg.compare import View, stride_for
 from ddopg.config import Config, SurrogateConfig
-from ddopg.data import Evidence, Trajectory
-from ddopg.memory import Memory, Pairs, Selection, seat
+from ddopg.data import Evidence
+from ddopg.memory import Memory, Selection
+from ddopg.pairs import Kind, Pairs
 from ddopg.policies import Policy
 from ddopg.surrogate import length_scales, log_likelihoods
 
-PAIRS_AT_ONCE = 128  # one compiled program computes this many (policy, trajectory) pairs
 STRENGTH_OF_MERIT = 10.0  # prior variance of what policies explain, relative to the noise of a single rollout
 WIDTH = 0.3  # of the kernel between policies, in median squared distances
 SOFTEST, SHARPEST = 1e-6, 1e8  # the range in which the length-scale from the data is looked for
@@ -32,86 +31,25 @@ def prepare(
     unit: np.ndarray,
     policy: Policy,
     config: Config,
+    worth: float = 1.0,
 ) -> tuple[Memory, Evidence]:
     """Stack the selected trajectories to N_max rows and complete their table of log-likelihoods.
 
     `centre` is where the length-scale is taken from the data, if it is; `unit` (D,) measures how far policies are
-    apart, where the start's luck is taken from the rewards.
+    apart, where the start's luck is taken from the rewards; `worth` is the unit of rewards.
     """
-    rows, decisions = config.selection.size, config.surrogate.decisions
-    stride = stride_for(memory.longest, decisions)
-    chosen = [memory.trajectories[i] for i in selection.indices]
-    stacked = stack(chosen, rows, decisions, stride, config.discount)
-    known = memory.pairs if memory.pairs.stride == stride else Pairs(stride=stride)
-    pairs, seats = seat(known, selection.indices, memory.size, stacked.rewards.shape[-1])
-    pairs = _complete(pairs, seats, policy, config.surrogate, *stacked[:4])
-    table = np.zeros((rows, rows, stacked.rewards.shape[-1]), np.float32)
-    table[: len(seats), : len(seats)] = pairs.values[np.ix_(seats, seats)]
-    counts = np.zeros(rows, np.float32)
-    counts[: len(seats)] = selection.counts
-    evidence = _evidence(policy, config.surrogate, centre, unit, table, counts, *stacked)
+    rows, chosen = config.selection.size, [memory.trajectories[i] for i in selection.indices]
+    stride = stride_for(memory.longest, config.surrogate.decisions)
+    view = View(chosen[0].horizon, config.surrogate.decisions, stride, config.discount)
+    kind = Kind(policy, config.surrogate, view, rows)
+    pairs = memory.pairs if memory.pairs and memory.pairs.kind == kind else Pairs(kind)
+    seats = pairs.seat(chosen, memory.size)
+    stacked = pairs.stacked(seats, worth)
+    pairs.complete(seats, stacked)
+    places, counts = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
+    places[: len(seats)], counts[: len(seats)] = seats, selection.counts
+    evidence = _evidence(policy, config.surrogate, centre, unit, pairs.values, places, counts, *stacked)
     return memory._replace(pairs=pairs), evidence
-
-
-class Stacked(NamedTuple):
-    """Trajectories as rows of arrays; rows of padding are dead from the start."""
-
-    thetas: np.ndarray  # (N, D)
-    observations: np.ndarray  # (N, T, O)
-    actions: np.ndarray  # (N, T, A)
-    lived: np.ndarray  # (N, T)
-    rewards: np.ndarray  # (N, K)
-
-
-def stack(
-    trajectories: Sequence[Trajectory], rows: int, decisions: int, stride: int, discount: float
-) -> Stacked:
-    """Whole paths (T = H, K = 1), or their actions at the `comparison_times` only (T = K ≤ `decisions`)."""
-    horizon = trajectories[0].horizon
-    times = comparison_times(horizon, decisions, stride)
-    edges = np.append(times, horizon)
-    spans = edges if decisions else np.array([0, horizon])
-    weights = discount ** np.arange(horizon)
-
-    def padded(arrays: list[np.ndarray]) -> np.ndarray:
-        out = np.zeros((rows, *arrays[0].shape), arrays[0].dtype)
-        out[: len(arrays)] = arrays
-        return out
-
-    def between(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        return np.diff(np.append(0.0, np.cumsum(values))[edges]).astype(np.float32)
-
-    return Stacked(
-        thetas=padded([t.theta for t in trajectories]),
-        observations=padded([t.observations[np.minimum(times, horizon - 1)] for t in trajectories]),
-        actions=padded([t.actions[np.minimum(times, horizon - 1)] for t in trajectories]),
-        lived=padded([between(t.alive, edges) for t in trajectories]),
-        rewards=padded([between(weights * t.rewards, spans) for t in trajectories]),
-    )
-
-
-def comparison_times(horizon: int, decisions: int, stride: int) -> np.ndarray:
-    """When actions are compared: at every one of the first `decisions`/2 steps, then at every `stride`-th.
-
-    A failure of a few steps must not be judged by its first action alone, nor a long episode cost more than a
-    short one. Times beyond the horizon are cut to it: nothing is alive there.
-    """
-    if not decisions:
-        return np.arange(horizon)
-    number, dense = min(decisions, horizon), decisions // 2
-    late = dense + stride * np.arange(max(0, number - dense))
-    return np.minimum(np.concatenate([np.arange(min(dense, number)), late]), horizon)
-
-
-def stride_for(longest: int, decisions: int) -> int:
-    """The stride of the later comparisons at which the longest episode so far has at most `decisions` of them."""
-    late = decisions - decisions // 2
-    return max(1, math.ceil((longest - decisions // 2) / late)) if decisions else 1
-
-
-def numbers_per_pair(config: Config, horizon: int) -> int:
-    """K: one per compared time, or one for the whole path."""
-    return min(config.surrogate.decisions, horizon) or 1
 
 
 def without_start_effect(rewards: Array, starts: Array, policies: Array, counts: Array) -> Array:
@@ -176,40 +114,8 @@ def sharpness_for_ess(log_p: Array, at: Array, counts: Array, share: float) -> A
 
 def length_scale_in_use(policy: Policy, evidence: Evidence, config: SurrogateConfig) -> float:
     """√Σ after its fit to the data; the geometric mean over the actions."""
-    scales = length_scales(policy, config) / math.sqrt(float(evidence.sharpness))
-    return float(np.exp(np.mean(np.log(scales))))
-
-
-def _complete(
-    pairs: Pairs, seats: np.ndarray, policy: Policy, config: SurrogateConfig, *stacked: np.ndarray
-) -> Pairs:
-    """Compute the pairs of these seats that are not known yet: usually one new row and one new column."""
-    policies, trajectories = np.nonzero(np.isnan(pairs.values[np.ix_(seats, seats)][..., -1]))
-    for start in range(0, len(policies), PAIRS_AT_ONCE):
-        i = policies[start : start + PAIRS_AT_ONCE]
-        j = trajectories[start : start + PAIRS_AT_ONCE]
-        values = _pair_log_likelihoods(policy, config, _fill(i), _fill(j), *stacked)
-        pairs.values[seats[i], seats[j]] = np.asarray(values)[: len(i)]
-    return pairs
-
-
-def _fill(indices: np.ndarray) -> np.ndarray:
-    return np.pad(indices, (0, PAIRS_AT_ONCE - len(indices)))
-
-
-@partial(jax.jit, static_argnames=("policy", "config"))
-def _pair_log_likelihoods(
-    policy: Policy,
-    config: SurrogateConfig,
-    i: Array,
-    j: Array,
-    thetas: Array,
-    observations: Array,
-    actions: Array,
-    lived: Array,
-) -> Array:
-    each = jax.vmap(partial(log_likelihoods, policy, config=config))
-    return each(thetas[i], observations[j], actions[j], lived[j])
+    mean = math.exp(float(np.mean(np.log(length_scales(policy, config)))))
+    return mean / math.sqrt(float(np.asarray(evidence.sharpness)))
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
@@ -218,7 +124,8 @@ def _evidence(
     config: SurrogateConfig,
     centre: Array,
     unit: Array,
-    table: Array,
+    pairs: Array,
+    places: Array,
     counts: Array,
     thetas: Array,
     observations: Array,
@@ -226,6 +133,9 @@ def _evidence(
     lived: Array,
     rewards: Array,
 ) -> Evidence:
+    real = counts > 0
+    both = real[:, None, None] & real[None, :, None]
+    table = jnp.where(both, pairs[places[:, None], places[None, :]], 0.0)
     sharpness = jnp.ones((), table.dtype)
     if config.ess_share:
         at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, lived)

@@ -41,7 +41,7 @@ def improve(
     average: Array,
     incumbent: Array,
     memory: Any,
-    key: Array,
+    seed: Array,
     evidence: Evidence,
     bound: Array,
     unit: Array,
@@ -67,6 +67,7 @@ def improve(
         gain = objective(weigh(theta), evidence, worth, jnp.max(stored), config.surrogate)
         return gain - warmth * saturation(theta, unit, evidence, policy, config)
 
+    key = jax.random.key(seed)
     search = _search(value, start, pace * unit, memory, key, evidence, policy, config)
     jumped = starting | jnp.any(start != centre)
     follow = config.search.follow * pace
@@ -86,7 +87,7 @@ def first_memory(size: int, config: Config) -> Any:
 def error_at(incumbent: np.ndarray, found: Improvement) -> float:
     """√(variance / ESS): the standard error of what the surrogate says about the incumbent, old or just replaced."""
     here = found.at_average if np.array_equal(incumbent, found.average) else found.at_incumbent
-    return float(jnp.sqrt(here.variance / here.ess))
+    return float(np.sqrt(here.variance / here.ess))
 
 
 def unit_of_value(here: Estimate, evidence: Evidence, bound: Array, config: Config) -> Array:

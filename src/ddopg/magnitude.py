@@ -18,21 +18,10 @@ LARGEST_BOUND = 2.0**60  # of ‖R‖∞ in the unit of the selected rewards: a 
 
 def reward_unit(memory: Memory, selection: Selection) -> float:
     """1, or the power of two nearest to the largest selected reward or return if that is out of the ordinary."""
-    chosen = (memory.trajectories[i] for i in selection.indices)
-    largest = max(max(float(np.max(np.abs(t.rewards))), abs(memory.returns[i]))
-                  for i, t in zip(selection.indices, chosen, strict=True))  # fmt: skip
+    rewards = [memory.trajectories[i].rewards for i in selection.indices]
+    largest = max(float(np.max(np.abs(rewards))), *(abs(memory.returns[i]) for i in selection.indices))
     low, high = ORDINARY
     return 1.0 if low <= largest <= high or largest == 0 else 2.0 ** (math.frexp(largest)[1] - 1)
-
-
-def measured(memory: Memory, selection: Selection, unit: float) -> Memory:
-    """The memory with the selected rewards in that unit."""
-    if unit == 1:
-        return memory
-    trajectories = list(memory.trajectories)
-    for i in selection.indices:
-        trajectories[i] = trajectories[i]._replace(rewards=trajectories[i].rewards / unit)
-    return memory._replace(trajectories=tuple(trajectories))
 
 
 def is_sound(found: Improvement) -> bool:

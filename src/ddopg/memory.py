@@ -1,4 +1,4 @@
-"""The memory: every trajectory ever seen, which of them the surrogate is built from, and what was computed for them.
+"""The memory: every trajectory ever seen, and which of them the surrogate is built from.
 
 Nothing here knows a policy. Host arrays only: the memory grows, and compiled programs want fixed shapes.
 """
@@ -7,36 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ddopg.config import SelectionConfig
 from ddopg.data import Trajectory, returns_of
-from ddopg.errors import ArtefactError, TrajectoryError, require
-
-UNKNOWN = np.float32(np.nan)
-MOST_NUMBERS = 2**20  # kept in the table, 4 MB; beyond it the pairs used longest ago are forgotten
-
-
-class Pairs(NamedTuple):
-    """log-likelihoods of (policy, trajectory) pairs, each computed once and kept while its seat is kept."""
-
-    owner: np.ndarray = np.empty(0, np.int64)  # (W,) index of the trajectory on each seat, −1: free
-    used: np.ndarray = np.empty(0, np.int64)  # (W,) when it was last selected
-    values: np.ndarray = np.empty(
-        (0, 0, 1), np.float32
-    )  # (W, W, K) policy, trajectory; NaN: not computed yet
-    stride: int = 1  # every how many steps the policies were compared
+from ddopg.errors import TrajectoryError, require
 
 
 class Memory(NamedTuple):
-    """All trajectories in the order they came, their returns, and the pairs computed so far."""
+    """All trajectories in the order they came, and their returns."""
 
     trajectories: tuple[Trajectory, ...] = ()
     returns: tuple[float, ...] = ()
     longest: int = 0  # steps of the longest of them
-    pairs: Pairs = Pairs()
+    pairs: Any = None  # a memo of what was computed for them, `pairs.Pairs`
 
     @property
     def size(self) -> int:
@@ -137,61 +123,6 @@ def draw_without_replacement(
         filled = rng.choice(others, size=number - len(possible), replace=False)
         return np.sort(np.concatenate([possible, filled]))
     return np.sort(rng.choice(len(returns), size=number, replace=False, p=p))
-
-
-def seat(
-    pairs: Pairs, indices: np.ndarray, now: int, times: int = 1, most: int = MOST_NUMBERS
-) -> tuple[Pairs, np.ndarray]:
-    """Give each trajectory index a seat; the newcomers take free seats, then those used longest ago.
-
-    `times` is K, the numbers kept per pair; `most` bounds the size of the table.
-    """
-    pairs = _with_room(pairs, len(indices), times, math.isqrt(most // times))
-    owner, used, values = pairs.owner.copy(), pairs.used.copy(), pairs.values.copy()
-    newcomers = indices[~np.isin(indices, owner)]
-    free_first = np.argsort(np.where(np.isin(owner, indices), np.inf, used), kind="stable")
-    taken = free_first[: len(newcomers)]
-    owner[taken] = newcomers
-    values[taken, :] = UNKNOWN
-    values[:, taken] = UNKNOWN
-    order = np.argsort(owner, kind="stable")
-    seats = order[np.searchsorted(owner, indices, sorter=order)]
-    used[seats] = now
-    return pairs._replace(owner=owner, used=used, values=values), seats
-
-
-def check_pairs(memory: Memory, times: int) -> None:
-    """Refuse a table, read from a file, whose parts do not belong together; `times` is K."""
-    owner, used, values, stride = memory.pairs
-    seats = len(owner)
-    taken = owner[owner >= 0]
-    require(
-        owner.shape == used.shape == (seats,)
-        and owner.dtype == used.dtype == np.int64
-        and values.ndim == 3
-        and (values.shape == (seats, seats, times) or seats == 0)
-        and values.dtype == np.float32
-        and len(np.unique(taken)) == len(taken)
-        and bool(np.all(taken < memory.size))
-        and stride >= 1
-        and memory.longest == max((t.length for t in memory.trajectories), default=0),
-        "the table of pairs does not fit the trajectories",
-        ArtefactError,
-    )
-
-
-def _with_room(pairs: Pairs, needed: int, times: int, most: int) -> Pairs:
-    """Double the seats while they are all taken and the limit is not reached."""
-    size = len(pairs.owner)
-    full = not np.any(pairs.owner < 0)
-    wanted = max(2 * size if full else size, 2 * needed)
-    wanted = min(wanted, max(most, needed))
-    if wanted <= size:
-        return pairs
-    owner, used = np.full(wanted, -1, np.int64), np.full(wanted, -1, np.int64)
-    values = np.full((wanted, wanted, times), UNKNOWN, np.float32)
-    owner[:size], used[:size], values[:size, :size] = pairs.owner, pairs.used, pairs.values
-    return pairs._replace(owner=owner, used=used, values=values)
 
 
 def _once(indices: np.ndarray) -> Selection:

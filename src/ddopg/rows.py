@@ -219,11 +219,6 @@ def leaf_of(kind: str, shape: str, value: Any) -> Leaf:
     return {"tuple": Length, "int": int, "bool": bool, "str": str}[kind](value)
 
 
-def same(one: Leaf, other: Leaf) -> bool:
-    """Equal to the last bit."""
-    return one is other or leaf_row(one) == leaf_row(other)
-
-
 def to_bytes(array: np.ndarray) -> bytes:
     """Little-endian, row-major."""
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
@@ -240,20 +235,9 @@ def from_bytes(data: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
 
 
-def changed_blocks(old: np.ndarray, new: np.ndarray) -> tuple[bytes, bytes] | None:
-    """Positions and contents of the rows (last axis) that differ in any bit; None where the shapes differ."""
-    if old.shape != new.shape or old.dtype != new.dtype:
-        return None
-    blocks = new.reshape(-1, new.shape[-1])
-    width = max(word for word in (8, 4, 1) if new.shape[-1] * new.itemsize % word == 0)
-    words = f"u{width}"
-    differ = np.ascontiguousarray(old).view(words).ravel() != np.ascontiguousarray(new).view(words).ravel()
-    at = np.unique(np.flatnonzero(differ) // (new.shape[-1] * new.itemsize // width))
-    return to_bytes(at.astype(np.int32)), to_bytes(blocks[at])
-
-
 def seal_of(*values: Any) -> bytes:
-    """SHA-256 over the values, each with its type and length; NaN and NULL are the same."""
+    """SHA-256 over the values, each with its type and length; NaN and NULL are the same, as are 0.0 and −0.0, between
+    which a REAL column does not distinguish."""
     digest = hashlib.sha256()
     for value in values:
         if isinstance(value, bytes):
@@ -261,7 +245,10 @@ def seal_of(*values: Any) -> bytes:
         elif value is None or value != value:
             kind, data = b"n", b""
         else:
-            kind, data = type(value).__name__[0].encode(), repr(value).encode()
+            kind, data = (
+                type(value).__name__[0].encode(),
+                repr(value + 0.0 if type(value) is float else value).encode(),
+            )
         digest.update(kind + len(data).to_bytes(8, "little") + data)
     return digest.digest()
 
@@ -287,6 +274,7 @@ def check_state(
     size = state.centre.shape
     require(
         state.steps == sum(lengths)
+        and state.memory.longest == max((t.length for t in state.memory.trajectories), default=0)
         and state.told == len(lengths)
         and all(p.theta.shape == size and p.theta.dtype == np.float32 for p in state.pending),
         "the state does not fit the rollouts",

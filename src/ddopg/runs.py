@@ -1,16 +1,17 @@
 """The run store: every rollout, the learner's state and its log in one SQLite file, `run.sqlite`.
 
-One transaction per `tell`, and its cost does not grow with what is stored: a rollout is one new row, small parts of
-the state are written anew, and of a large array only the blocks that changed. Every row carries a seal (SHA-256), so
-a flipped bit is found when the run is opened. docs/run-format.md describes the file for readers of any kind.
+One transaction per `tell`, and its cost does not grow with what is stored: a rollout is one new row, and of the state
+what has changed is written anew. Every row carries a seal (SHA-256), so a flipped bit is found when the run is
+opened. docs/run-format.md describes the file for readers of any kind.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import weakref
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,8 @@ from ddopg.artefact import policy_for, require_class
 from ddopg.data import Trajectory
 from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import ArtefactError, StoreError, require
-from ddopg.evidence import numbers_per_pair
 from ddopg.improve import first_memory
 from ddopg.leaves import Leaf
-from ddopg.memory import check_pairs
 from ddopg.policies import Policy
 from ddopg.rows import Description, Evaluation, Failure
 from ddopg.state import Proposal, State
@@ -33,14 +32,9 @@ from ddopg.stored import ROLLOUTS, damage, described
 IN_ROLLOUTS = frozenset(
     {"memory.trajectories", "memory.returns"}
 )  # parts of the state that are rows of their own
-LARGE = 2**16  # bytes; larger arrays are stored as a snapshot and a log of changed blocks
-
-
-class _Logged(NamedTuple):
-    """What is known of a large array in the file."""
-
-    seal: bytes
-    bytes_of_changes: int
+NOT_STORED = IN_ROLLOUTS | {"memory.pairs"}  # a memo can be computed again
+LARGE = 2**16  # bytes; of a larger array the seal of the state covers the seal
+Row = tuple[str, str, Any]  # kind, shape and value of a leaf
 
 
 class RunStore:
@@ -53,8 +47,7 @@ class RunStore:
     ) -> None:
         self.directory, self.path = directory, directory / tables.STORE
         self._connection, self._writer = connection, writer
-        self._leaves: dict[str, Leaf] = {}
-        self._logged: dict[str, _Logged] = {}
+        self._stored: dict[str, Row | None] = {}  # leaves of the state in the file; None: to be written anew
         self._chain = b""  # seal of the last rollout
         self._close = weakref.finalize(self, _close, connection, writer)
 
@@ -72,7 +65,7 @@ class RunStore:
             with tables.complaints(path, tables.WRITING):
                 values = rows.described(description)
                 store._connection.executemany("INSERT INTO run VALUES (?, ?)", values.items())
-                written = store._write_state(state, 0)
+                written = store._write_state(state)
                 store._connection.execute("COMMIT")
             store._accept(*written)
             store.description = description
@@ -101,7 +94,7 @@ class RunStore:
     def asked(self, state: State) -> None:
         """Proposals were handed out: they can be told by another process, or after a crash."""
         with tables.transaction(self._connection, self.path):
-            written = self._write_state(state, state.memory.size, self._chain)
+            written = self._write_state(state, self._chain)
         self._accept(*written)
 
     def tell(self, proposal: Proposal, state: State, info: Info) -> None:
@@ -111,7 +104,7 @@ class RunStore:
         seal = rows.seal_of(self._chain, *row)
         with tables.transaction(self._connection, self.path):
             self._insert("rollout", (*row, seal))
-            written = self._write_state(state, number, seal)
+            written = self._write_state(state, seal)
         self._accept(*written)
 
     def evaluation(self, row: Evaluation) -> None:
@@ -154,50 +147,29 @@ class RunStore:
             rows.check_seal(row[-1], rows.seal_of(*row[:-1]), f"{table} {row[0]}")
         return [row[:-1] for row in found]
 
-    def _accept(self, found: dict[str, Leaf], logged: dict[str, _Logged], chain: bytes) -> None:
+    def _accept(self, found: dict[str, Row], chain: bytes) -> None:
         """Remember what the file holds now: only after the commit."""
-        self._leaves, self._logged, self._chain = found, logged, chain
+        self._stored, self._chain = {**found}, chain
 
-    def _write_state(
-        self, state: State, number: int, chain: bytes = b""
-    ) -> tuple[dict[str, Leaf], dict[str, _Logged], bytes]:
+    def _write_state(self, state: State, chain: bytes = b"") -> tuple[dict[str, Row], bytes]:
         """Write what differs from the last state; the seal covers all of it."""
-        found = leaves.flatten(state, IN_ROLLOUTS)
-        logged: dict[str, _Logged] = {}
-        for name in sorted(self._leaves.keys() - found.keys()):
-            self._connection.execute("DELETE FROM change WHERE name = ?", (name,))
+        found = {name: rows.leaf_row(leaf) for name, leaf in leaves.flatten(state, NOT_STORED).items()}
+        if None in self._stored.values():
+            self._connection.execute("DELETE FROM change")
+        for name in sorted(self._stored.keys() - found.keys()):
             self._connection.execute("DELETE FROM state WHERE name = ?", (name,))
-        for name, leaf in found.items():
-            if isinstance(leaf, np.ndarray) and leaf.nbytes > LARGE:
-                logged[name] = self._write_large(name, leaf, number)
-            elif name not in self._leaves or not rows.same(leaf, self._leaves[name]):
-                self._put(name, leaf)
-        seal = _seal_of_state(chain, found, logged)
-        self._upsert("seal", "seal", "", seal)
-        return found, logged, chain
-
-    def _write_large(self, name: str, new: np.ndarray, number: int) -> _Logged:
-        old, known = self._leaves.get(name), self._logged.get(name)
-        change = rows.changed_blocks(old, new) if known and isinstance(old, np.ndarray) else None
-        if change is None or known is None or known.bytes_of_changes + sum(map(len, change)) > new.nbytes:
-            self._put(name, new)
-            return _Logged(rows.seal_of(rows.to_bytes(new)), 0)
-        if not change[0]:
-            return known
-        self._insert("change", (name, number, *change))
-        grown = known.bytes_of_changes + sum(map(len, change))
-        return _Logged(rows.seal_of(known.seal, *change), grown)
-
-    def _put(self, name: str, leaf: Leaf) -> None:
-        self._connection.execute("DELETE FROM change WHERE name = ?", (name,))
-        self._upsert(name, *rows.leaf_row(leaf))
-
-    def _upsert(self, name: str, kind: str, shape: str, value: Any) -> None:
-        self._connection.execute(
+        changed = [
+            (name, *row)
+            for name, row in found.items()
+            if self._stored.get(name) != row or row[0] == "float"  # 0.0 and -0.0 are not the same
+        ]
+        seal = ("seal", "seal", "", _seal_of_state(chain, {name: _part(row) for name, row in found.items()}))
+        self._connection.executemany(
             "INSERT INTO state VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, "
             "shape = excluded.shape, value = excluded.value",
-            (name, kind, shape, value),
+            [*changed, seal],
         )
+        return found, chain
 
     def read_state(self, network: Policy | None) -> State:
         """Everything, checked; `description` was read before."""
@@ -205,18 +177,19 @@ class RunStore:
         policy = policy_for(description.problem, description.config, network)
         require(policy.size <= rows.MOST_NUMBERS, f"a policy of {policy.size} parameters", ArtefactError)
         trajectories, returns, lengths, chain = self._read_rollouts(description.problem, policy.size)
-        stored = {name: rest for name, *rest in self._rows("SELECT * FROM state")}
+        stored = {
+            name: (kind, shape, value) for name, kind, shape, value in self._rows("SELECT * FROM state")
+        }
         seal = stored.pop("seal")[2]
-        found: dict[str, Leaf] = {}
-        logged: dict[str, _Logged] = {}
-        for name, row in stored.items():
-            found[name], log = self._read_leaf(name, *row)
-            if log:
-                logged[name] = log
-        rows.check_seal(seal, _seal_of_state(chain, found, logged), "the state")
+        changes = self._read_changes()
+        read = {name: _changed(rows.leaf_of(*row), changes.get(name, ())) for name, row in stored.items()}
+        parts = {name: _part(row, changes.get(name, ())) for name, row in stored.items()}
+        rows.check_seal(seal, _seal_of_state(chain, parts), "the state")
+        found = {name: leaf for name, leaf in read.items() if not name.startswith("memory.pairs.")}
         given = {
             "memory.trajectories": trajectories,
             "memory.returns": returns,
+            "memory.pairs": None,
             "like:search": first_memory(policy.size, description.config),
         }
         try:
@@ -227,10 +200,9 @@ class RunStore:
                 f"this is {__version__}: use that version to go on"
             ) from error
         expected = algorithm.init(policy, description.config, state.seed if state.seed >= 0 else 0)
-        rows.check_state(state, found, leaves.flatten(expected, IN_ROLLOUTS), lengths)
-        check_pairs(state.memory, numbers_per_pair(description.config, description.problem.horizon))
+        rows.check_state(state, found, leaves.flatten(expected, NOT_STORED), lengths)
         self._sealed("evaluation", "rollout"), self._sealed("failure", "number")
-        self._accept(found, logged, chain)
+        self._stored, self._chain = {n: None if changes else row for n, row in stored.items()}, chain
         return state
 
     def _read_rollouts(
@@ -242,26 +214,39 @@ class RunStore:
         lengths = [one.trajectory.length for one, _ in found if one.proposal >= 0]
         return tuple(one.trajectory for one, _ in found), tuple(one.value for one, _ in found), lengths, chain
 
-    def _read_leaf(self, name: str, kind: str, shape: str, value: Any) -> tuple[Leaf, _Logged | None]:
-        leaf = rows.leaf_of(kind, shape, value)
-        if not isinstance(leaf, np.ndarray) or leaf.nbytes <= LARGE:
-            return leaf, None
-        known, leaf = _Logged(rows.seal_of(rows.to_bytes(leaf)), 0), leaf.copy()
-        query = "SELECT positions, blocks FROM change WHERE name = ? ORDER BY rollout"
-        for positions, blocks in self._connection.execute(query, (name,)):
-            at = rows.from_bytes(positions, "int32", (len(positions) // 4,))
-            flat = leaf.reshape(-1, leaf.shape[-1])
-            flat[at] = rows.from_bytes(blocks, leaf.dtype.name, (len(at), leaf.shape[-1]))
-            grown = known.bytes_of_changes + len(positions) + len(blocks)
-            known = _Logged(rows.seal_of(known.seal, positions, blocks), grown)
-        return leaf, known
+    def _read_changes(self) -> dict[str, list[tuple[bytes, bytes]]]:
+        """Changed blocks of large arrays, which runs of early versions have."""
+        found: dict[str, list[tuple[bytes, bytes]]] = {}
+        for name, *change in self._rows("SELECT name, positions, blocks FROM change ORDER BY rollout"):
+            found.setdefault(name, []).append((change[0], change[1]))
+        return found
 
 
-def _seal_of_state(chain: bytes, found: dict[str, Leaf], logged: dict[str, _Logged]) -> bytes:
-    parts = (
-        (name, *((logged[name].seal,) if name in logged else rows.leaf_row(found[name]))) for name in found
-    )
-    return rows.seal_of(chain, *(part for parts_of_one in sorted(parts) for part in parts_of_one))
+def _part(row: Row, changes: Iterable[tuple[bytes, bytes]] = ()) -> tuple[Any, ...]:
+    """What the seal of the state covers of a leaf."""
+    value = row[2]
+    if type(value) is not bytes or len(value) <= LARGE:
+        return row
+    seal = rows.seal_of(value)
+    for change in changes:
+        seal = rows.seal_of(seal, *change)
+    return (seal,)
+
+
+def _changed(leaf: Leaf, changes: Iterable[tuple[bytes, bytes]]) -> Leaf:
+    """The array after all changes of its blocks, rows along the last axis."""
+    for positions, blocks in changes:
+        require(isinstance(leaf, np.ndarray), "a change of what is no array", ArtefactError)
+        assert isinstance(leaf, np.ndarray)
+        at = rows.from_bytes(positions, "int32", (len(positions) // 4,))
+        leaf = leaf.copy()
+        flat = leaf.reshape(-1, leaf.shape[-1])
+        flat[at] = rows.from_bytes(blocks, leaf.dtype.name, (len(at), leaf.shape[-1]))
+    return leaf
+
+
+def _seal_of_state(chain: bytes, parts: Mapping[str, tuple[Any, ...]]) -> bytes:
+    return rows.seal_of(chain, *(value for name in sorted(parts) for value in (name, *parts[name])))
 
 
 def _close(connection: sqlite3.Connection, writer: tables.SoleWriter | None) -> None:
