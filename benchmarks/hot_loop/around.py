@@ -12,6 +12,7 @@ import ddopg
 from ddopg import agent, algorithm, evidence, explore, runs
 from ddopg.envs.base import initial_observation
 from ddopg.envs.gym_adapter import make
+from ddopg.pairs import Pairs
 from ddopg.policies import mlp
 from ddopg.rollout import rollout, simulate
 
@@ -85,9 +86,9 @@ class _timed:
         (evidence, "_evidence", "search"),
         (algorithm, "improve", "search"),
         (algorithm, "select", "selection"),
-        (evidence, "_complete", "likelihood pairs"),
-        (evidence, "seat", "likelihood pairs"),
-        (evidence, "stack", "stacking"),
+        (Pairs, "seat", "likelihood pairs"),
+        (Pairs, "complete", "likelihood pairs"),
+        (Pairs, "stacked", "stacking"),
         (explore, "effects", "effects"),
         (runs.RunStore, "tell", "store and log"),
     )

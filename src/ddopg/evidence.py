@@ -133,9 +133,7 @@ def _evidence(
     lived: Array,
     rewards: Array,
 ) -> Evidence:
-    real = counts > 0
-    both = real[:, None, None] & real[None, :, None]
-    table = jnp.where(both, pairs[places[:, None], places[None, :]], 0.0)
+    table = pairs[places[:, None], places[None, :]]  # a row of padding repeats some other and counts 0 times
     sharpness = jnp.ones((), table.dtype)
     if config.ess_share:
         at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, lived)
