@@ -156,6 +156,14 @@ def test_a_failure_while_computing_leaves_a_memo_that_works(monkeypatch):
     np.testing.assert_array_equal(table(memo, paths), expected)
 
 
+def test_rewards_come_in_the_unit_asked_for():
+    memo, one = P.Pairs(kind(POLICIES["linear"])), path(POLICIES["linear"], 1)
+    seats = memo.seat([one], 0)
+    for worth in (1.0, 4.0, 1.0):
+        rewards = memo.stacked(seats, worth).rewards
+        assert rewards[0].tolist() == pytest.approx([one.rewards.sum() / worth])
+
+
 def test_the_table_does_not_outgrow_its_bound():
     for decisions in (0, 8):
         values = P.Pairs(kind(POLICIES["linear"], decisions)).values

@@ -102,6 +102,14 @@ class TestResume:
         assert new.reshape(-1, 2).tolist() == [[0, 0], [1, 2], [0, 0], [0, 0], [0, 0], [5, 6]]
         assert not old.any()
 
+    def test_a_longest_episode_that_is_not_there_is_refused(self, tmp_path):
+        learnt(tmp_path / "run", 3)
+        agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        agent.store.asked(agent.state._replace(memory=agent.state.memory._replace(longest=99)))
+        agent.close()
+        with pytest.raises(ArtefactError, match="does not fit the rollouts"):
+            ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+
     def test_zeros_of_both_signs_come_back(self, tmp_path):
         learnt(tmp_path / "run", 3)
         agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
