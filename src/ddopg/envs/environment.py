@@ -94,6 +94,7 @@ class Environment(gym.Env[np.ndarray, np.ndarray]):
         self.observation_space = gym.spaces.Box(-_FAR, _FAR, (simulation.observation_size,), np.float64)
         self.task = simulation.task
         self._simulation, self._paint, self._close = simulation, paint, close
+        self._action_size = len(simulation.action_bound)
         self._started = False
 
     def reset(
@@ -108,9 +109,9 @@ class Environment(gym.Env[np.ndarray, np.ndarray]):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """One step. Never truncates: the time limit is Gymnasium's wrapper, put on by `gym.make`."""
-        self._require_start("step")
-        values = _checked("action", action, len(self._simulation.action_bound))
-        observation, reward, terminated = self._simulation.step(values)
+        if not self._started:
+            self._require_start("step")
+        observation, reward, terminated = self._simulation.step(_checked("action", action, self._action_size))
         return observation, reward, terminated, False, {}
 
     def render(self) -> np.ndarray | None:
@@ -141,6 +142,10 @@ def _given_observation(options: dict[str, Any], size: int) -> list[float] | None
 
 def _checked(what: str, value: Any, size: int) -> list[float]:
     """The numbers of a vector that has the right size and is finite."""
+    if type(value) is np.ndarray and value.shape == (size,) and value.dtype.char in "fd":
+        given: list[float] = value.tolist()
+        if math.isfinite(sum(given)):  # else one of them is not, or they are huge
+            return given
     vector = np.asarray(value, np.float64)
     if vector.shape != (size,):
         raise ValueError(f"{what} must have shape ({size},), got shape {vector.shape}; pass a flat vector")

@@ -142,24 +142,21 @@ def _require_no_images(space: Any) -> None:
     if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
         for part in space.values() if isinstance(space, gym.spaces.Dict) else space:
             _require_no_images(part)
-    pixels = isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 2
-    require(
-        not pixels,
-        f"the observation space holds images, {space}; DD-OPG learns policies of few parameters: give it the "
-        "positions and velocities behind the picture, or a few features of it, by a gymnasium.ObservationWrapper",
-        SpaceError,
-    )
+    if isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 2:
+        raise SpaceError(
+            f"the observation space holds images, {space}; DD-OPG learns policies of few parameters: give it the "
+            "positions and velocities behind the picture, or a few features of it, by a gymnasium.ObservationWrapper"
+        )
 
 
 def _require_box(what: str, space: Any, remedy: str) -> None:
-    require(
-        isinstance(space, gym.spaces.Box),
-        f"the {what} space must be a Box (a vector of real numbers), got {space}; use {remedy}",
-        SpaceError,
-    )
-    require(
-        np.issubdtype(space.dtype, np.floating) or what == "observation",
-        f"the {what} space must hold real numbers, got dtype {space.dtype}; use {remedy}",
-        SpaceError,
-    )
-    require(math.prod(space.shape) > 0, f"the {what} space is empty: {space}", SpaceError)
+    """Refuse what is no vector of real numbers. Asked at every rollout: a space takes long to print, so only then."""
+    if not isinstance(space, gym.spaces.Box):
+        complaint = f"must be a Box (a vector of real numbers), got {space}; use {remedy}"
+    elif what == "action" and not np.issubdtype(space.dtype, np.floating):
+        complaint = f"must hold real numbers, got dtype {space.dtype}; use {remedy}"
+    elif math.prod(space.shape) == 0:
+        complaint = f"is empty: {space}"
+    else:
+        return
+    raise SpaceError(f"the {what} space {complaint}")

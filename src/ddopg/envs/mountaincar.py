@@ -53,47 +53,38 @@ class MountainCar:
 
     def __init__(self) -> None:
         self._box2d = _import_box2d()
+        places = [2 * EDGE * (i / _SEGMENTS - 0.5) for i in range(_SEGMENTS + 1)]
+        self._hill = self._box2d.b2ChainShape(vertices_chain=[(x, _wave(x)) for x in places])
+        self._box = self._box2d.b2PolygonShape(box=CART_HALF_SIZE)
 
     def start(self, observation: Sequence[float]) -> np.ndarray:
         """The cart at x = 0 with the observation's velocity."""
         x, velocity = observation
         if x != CART_START[0]:
             raise ValueError(f"mountaincar always starts at x = 0, got x = {x}; choose the velocity only")
-        self._world = self._box2d.b2World(gravity=(0, -10))
-        self._build_hill()
-        self._cart = self._build_cart()
-        self._cart.linearVelocity = (velocity, 0)
-        return self._observe(self._cart.position)
+        self._world = world = self._box2d.b2World(gravity=(0, -10))
+        world.CreateStaticBody(position=(0, 1)).CreateFixture(shape=self._hill)
+        self._cart = cart = world.CreateDynamicBody(position=CART_START)
+        cart.CreateFixture(shape=self._box, density=5, friction=0.0005)
+        cart.linearVelocity = (velocity, 0)
+        return np.array([cart.position.x, cart.linearVelocity.x])
 
     def step(self, action: Sequence[float]) -> tuple[np.ndarray, float, bool]:
         """Push along the cart's own axis for 0.05 s. Reward −1 + y; ends at x ≥ 0.6 or |x| ≥ 2."""
         cart = self._cart
-        force = max(-FORCE_LIMIT, min(FORCE_LIMIT, action[0]))
+        force = action[0]
+        force = -FORCE_LIMIT if force < -FORCE_LIMIT else FORCE_LIMIT if force > FORCE_LIMIT else force
         cart.ApplyForceToCenter(cart.GetWorldVector((force, 0)), True)
         self._world.Step(_STEP, _VELOCITY_SWEEPS, _POSITION_SWEEPS)
         position = cart.position
-        x, y = position
-        return self._observe(position), y - 1, x >= GOAL or abs(x) >= EDGE
+        x = position.x
+        return np.array([x, cart.linearVelocity.x]), position.y - 1, x >= GOAL or abs(x) >= EDGE
 
     @property
     def state(self) -> State:
         """The cart's place, for drawing."""
         x, y = self._cart.position
         return State(x, y, self._cart.angle)
-
-    def _observe(self, position: Any) -> np.ndarray:
-        return np.array([position[0], self._cart.linearVelocity[0]])
-
-    def _build_hill(self) -> None:
-        places = [2 * EDGE * (i / _SEGMENTS - 0.5) for i in range(_SEGMENTS + 1)]
-        shape = self._box2d.b2ChainShape(vertices_chain=[(x, _wave(x)) for x in places])
-        self._world.CreateStaticBody(position=(0, 1)).CreateFixture(shape=shape)
-
-    def _build_cart(self) -> Any:
-        cart = self._world.CreateDynamicBody(position=CART_START)
-        shape = self._box2d.b2PolygonShape(box=CART_HALF_SIZE)
-        cart.CreateFixture(shape=shape, density=5, friction=0.0005)
-        return cart
 
 
 def _wave(x: float) -> float:
