@@ -24,6 +24,8 @@ ORDER = [
     "presets",
     "policies",
     "envs",
+    "playing",
+    "simulation",
     "rollout",
     "memory",
     "estimators",

@@ -99,21 +99,6 @@ def mlp(
                 x = activation(x)
         return x
 
-    def bind(theta: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        *inner, (weights_out, bias_out) = _layers_of(theta, layers)
-        bend = np.tanh if activation is tanh else activation
-
-        def answer(x: np.ndarray) -> np.ndarray:
-            for weights, bias in inner:
-                x = x.dot(weights)  # as `@`, at half its price
-                x += bias
-                x = bend(x)
-            x = x.dot(weights_out)
-            x += bias_out
-            return x
-
-        return answer
-
     return Policy(
         size,
         init,
@@ -123,7 +108,7 @@ def mlp(
         bias=True,
         columns=columns,
         width=max((action_size, *hidden)),
-        bind=bind,
+        bind=partial(_network_at, layers, activation),
     )
 
 
@@ -243,6 +228,25 @@ def _bounded(
 
     unit = tuple(map(float, half))
     return policy._replace(act=act, unit=unit, unsquashed=policy.act, columns=columns, bind=bind)
+
+
+def _network_at(
+    layers: tuple[tuple[int, int], ...], activation: Callable[[Any], Any], theta: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """`act` of `mlp` at one θ."""
+    *inner, (weights_out, bias_out) = _layers_of(theta, layers)
+    bend = np.tanh if activation is tanh else activation
+
+    def answer(x: np.ndarray) -> np.ndarray:
+        for weights, bias in inner:
+            x = x.dot(weights)  # as `@`, at half its price
+            x += bias
+            x = bend(x)
+        x = x.dot(weights_out)
+        x += bias_out
+        return x
+
+    return answer
 
 
 def _layers_of(theta: Any, layers: tuple[tuple[int, int], ...]) -> list[tuple[Any, Any]]:

@@ -21,8 +21,8 @@ from ddopg.policies import Policy
 _TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)  # they change nothing that a rollout shows
 _QUICK = {"xla_cpu_use_fusion_emitters": False}  # compiles in a third of the time, and runs as fast
 
-_HOME = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")  # the latter before JAX 0.8
-_float64: Any = _HOME.enable_x64
+_MIXES = hasattr(jax, "enable_x64")  # since JAX 0.8; before, any constant in a policy could spoil the program
+_float64: Any = jax.enable_x64 if _MIXES else import_module("jax.experimental").enable_x64
 
 
 def task_of(env: gym.Env) -> Task | None:
@@ -36,12 +36,15 @@ def play(env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: in
     """One episode as one compiled program: what stepping shows, but for rounding, and the environment left alone.
 
     None where only stepping will do: there is no pure task, or somebody watches; a number is not finite, and stepping
-    says what went wrong; JAX computes on a graphics card, where one small step after another is slow.
+    says what went wrong; JAX computes on a graphics card, where one small step after another is slow; or it cannot
+    mix precisions and the policy is not one of ours.
     """
     task = task_of(env)
     if task is None or env.render_mode is not None or horizon > _time_limit(env):
         return None
-    if len(policy.unit) != task.action_size or jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu" or not (_MIXES or policy.bind):
+        return None
+    if len(policy.unit) != task.action_size:
         return None
     try:
         start = initial_observation(task, seed)

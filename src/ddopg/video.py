@@ -12,8 +12,8 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg.errors import ArtefactError, SpaceError, require
+from ddopg.playing import steps
 from ddopg.policies import Policy
-from ddopg.rollout import steps
 
 FRAMES_PER_SECOND = 30
 
@@ -21,7 +21,7 @@ FRAMES_PER_SECOND = 30
 def frames(env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: int) -> Iterator[np.ndarray]:
     """The pictures of one episode, thinned out to about 30 per second of simulated time."""
     every = max(1, round(float(env.metadata.get("render_fps", FRAMES_PER_SECOND)) / FRAMES_PER_SECOND))
-    for number, _ in enumerate(steps(env, lambda o: policy.act(theta, o), seed, horizon)):
+    for number, _ in enumerate(steps(env, policy.at(theta), seed, horizon)):
         if number % every == 0:
             yield _picture(env)
     yield _picture(env)

@@ -21,9 +21,9 @@ from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling_of
 from ddopg.baselines.settings import ReinforceSettings
 from ddopg.envs.gym_adapter import Problem, problem_of
+from ddopg.playing import steps
 from ddopg.policies import Policy, clipped, mlp, squashed
 from ddopg.propose import first_policy, stream
-from ddopg.rollout import steps
 
 RIDGE = 1e-5  # of the baseline's least squares
 FURTHEST = 10.0  # observations are clipped to it in the baseline's features

@@ -9,6 +9,7 @@ known is repeated, and the episode says so.
 from __future__ import annotations
 
 import copy
+import math
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from ddopg.envs.gym_adapter import make, name_of
 from ddopg.errors import ArtefactError, DDOPGError, StoreError, require
 from ddopg.minari.library import ANSWER, KEY, library, require_name
 from ddopg.plain import to_dict
-from ddopg.rollout import steps
+from ddopg.playing import steps
 from ddopg.rows import Description, Rollout
 from ddopg.stored import rollouts_of
 
@@ -90,8 +91,9 @@ def _last_observation(env: gym.Env | None, trajectory: Trajectory) -> np.ndarray
         played = list(steps(watched, lambda observation: next(answers), trajectory.seed, count))
     except DDOPGError:
         return None
-    same = len(played) == count and all(
-        np.array_equal(seen, trajectory.observations[i]) and reward == trajectory.rewards[i]
+    same = len(played) == count and all(  # but for the rounding of compiled rollouts
+        np.allclose(seen, trajectory.observations[i], rtol=1e-5, atol=1e-6)
+        and math.isclose(reward, trajectory.rewards[i], rel_tol=1e-6, abs_tol=1e-9)
         for i, (seen, _, reward, _, _) in enumerate(played)
     )
     last = np.asarray(watched.latest, np.float32).ravel()
