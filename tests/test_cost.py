@@ -6,7 +6,7 @@ import pytest
 import ddopg
 from ddopg import pairs
 
-LARGE = {"jit(_effects)", "jit(_with_pairs)", "jit(_evidence)", "jit(improve)"}
+LARGE = {"jit(_played)", "jit(_effects)", "jit(_with_pairs)", "jit(_evidence)", "jit(improve)"}
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ class TestCompilations:
         agent.learn(total_episodes=12)
         large = [name for name in compiled if name in LARGE]
         assert large.count("jit(improve)") <= 2  # with and without an optimiser's state, where it is carried
+        assert large.count("jit(_played)") == 1
         assert len(large) <= len(LARGE) + 1
         assert len(compiled) <= 20  # the others are single operations
         so_far = len(compiled)

@@ -37,6 +37,14 @@ class TestEveryPolicy:
         assert by_numpy.dtype == np.float32
         np.testing.assert_allclose(by_numpy, by_jax, rtol=1e-5, atol=1e-6)
 
+    def test_at_one_theta_it_answers_the_same_bit_for_bit(self, name):
+        policy, theta = POLICIES[name], theta_of(POLICIES[name])
+        answer = policy.at(theta)
+        for observation in np.random.default_rng(4).standard_normal((20, 3)).astype(np.float32):
+            before = observation.copy()
+            assert answer(observation).tobytes() == policy.act(theta, observation).tobytes()
+            assert observation.tobytes() == before.tobytes()
+
     def test_columns_are_observations_side_by_side(self, name):
         policy, rng = POLICIES[name], np.random.default_rng(2)
         theta, batch = theta_of(policy), rng.standard_normal((7, 3)).astype(np.float32)
@@ -119,3 +127,13 @@ def test_squashing_an_unbounded_range_is_refused_with_advice(bounds):
 def test_a_scale_of_zero_is_refused():
     with pytest.raises(SpaceError, match="positive"):
         normalised(linear(1, 1), (0.0,), (0.0,))
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 4, 13, 17, 64])
+@pytest.mark.parametrize("outputs", [1, 2, 6, 16])
+def test_networks_of_all_sizes_answer_the_same_bit_for_bit_at_one_theta(inputs, outputs):
+    for hidden in ((), (16, 16), (64,)):
+        policy = mlp(inputs, outputs, hidden)
+        theta = theta_of(policy)
+        observation = np.random.default_rng(1).standard_normal(inputs).astype(np.float32)
+        assert policy.at(theta)(observation).tobytes() == policy.act(theta, observation).tobytes()
