@@ -180,7 +180,9 @@ def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ..
         return lambda observation: answer((observation - centre_) / scale_)
 
     unsquashed = seeing(policy.unsquashed) if policy.unsquashed else None
-    return policy._replace(act=seeing(policy.act), unsquashed=unsquashed, columns=columns, bind=bind)
+    return policy._replace(
+        act=seeing(policy.act), unsquashed=unsquashed, columns=columns, bind=bind if policy.bind else None
+    )
 
 
 def make_policy(
@@ -227,7 +229,9 @@ def _bounded(
         return lambda observation: mid + half * numpy_bound(answer(observation))
 
     unit = tuple(map(float, half))
-    return policy._replace(act=act, unit=unit, unsquashed=policy.act, columns=columns, bind=bind)
+    return policy._replace(
+        act=act, unit=unit, unsquashed=policy.act, columns=columns, bind=bind if policy.bind else None
+    )
 
 
 def _network_at(

@@ -1,7 +1,7 @@
 """Rollouts: a deterministic policy in an environment, from a seed to a `Trajectory`.
 
-`rollout` plays one episode through Gymnasium at NumPy's price. `simulate` plays many at once as one compiled
-program, for tasks whose physics is pure. `evaluate` takes whichever fits.
+`rollout` plays one episode through Gymnasium at NumPy's price, or, where the physics is pure and nothing is around
+it, as one compiled program. `evaluate` plays many: of such tasks all at once, of others one by one or in a vector.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def rollout(
     """Play one episode of the deterministic policy; the same arguments give the same trajectory.
 
     Whatever the environment does wrong, within `time_limit` seconds or by not being done by then, is a `RolloutError`
-    that knows how many steps had happened.
+    that knows how many steps had happened. Cartpole and swimmer as `gym.make` gives them are not stepped, but played
+    in one program, which leaves the environment as it is; with any wrapper around them they are stepped.
     """
     problem = problem_of(env, horizon)
     theta = np.asarray(theta, np.float32)
