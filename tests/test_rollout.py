@@ -14,7 +14,7 @@ from tests.probes import Follow, Scripted, Target
 
 POLICY = linear(1, 1)
 THETA = np.array([0.2, 0.1], np.float32)
-CARTPOLE_GAINS = np.array([1.0, 2.0, 60.0, 12.0, 0.0], np.float32)  # of a policy that balances
+CARTPOLE_GAINS = np.array([1.0, 2.0, -60.0, -12.0, 0.0], np.float32)  # of a policy that balances
 
 
 class TestRollout:
@@ -80,13 +80,14 @@ class TestEvaluate:
     def test_the_compiled_episodes_are_those_of_gymnasium(self):
         env, policy, seeds = make("cartpole"), linear(4, 1), range(20)
         compiled = evaluate(env, policy, CARTPOLE_GAINS, seeds)
-        stepped = [rollout(env, policy, CARTPOLE_GAINS, seed).rewards.sum() for seed in seeds]
+        stepped = [rollout(gym.Wrapper(env), policy, CARTPOLE_GAINS, seed).rewards.sum() for seed in seeds]
         np.testing.assert_allclose(compiled, stepped, atol=0.05)
+        assert min(stepped) > 990
 
     def test_episodes_that_end_early_stop_paying(self):
         env, policy, seeds = make("cartpole"), linear(4, 1), range(20)
         nothing = np.zeros(5, np.float32)
-        stepped = [rollout(env, policy, nothing, seed).rewards.sum() for seed in seeds]
+        stepped = [rollout(gym.Wrapper(env), policy, nothing, seed).rewards.sum() for seed in seeds]
         np.testing.assert_allclose(evaluate(env, policy, nothing, seeds), stepped, atol=1e-2)
         assert max(stepped) < 500
 
