@@ -24,6 +24,8 @@ from ddopg.minari import episodes, export, trajectories
 from ddopg.minari import writing as writing_module
 from ddopg.minari.library import ANSWER
 from ddopg.plain import changed
+from ddopg.policies import mlp
+from ddopg.rollout import rollout as play_once
 from ddopg.stored import rollouts_of
 from tests.probes import Follow
 
@@ -122,6 +124,17 @@ class TestExport:
             assert not np.array_equal(episode.observations[-1], episode.observations[-2])
             assert note["last_observation"] == "replayed"
         assert dataset.storage.metadata["ddopg"]["last_observations"] == {"replayed": 6, "repeated": 0}
+
+    def test_a_compiled_rollout_counts_as_replayed_although_it_rounds_differently(self):
+        env, policy = ddopg.envs.gym_adapter.make("swimmer"), mlp(13, 2)
+        theta = 3 * np.random.default_rng(0).standard_normal(policy.size).astype(np.float32)
+        trajectory = play_once(env, policy, theta, seed=1)
+        assert np.any(trajectory.rewards != play_once(gym.Wrapper(env), policy, theta, seed=1).rewards)
+        assert writing_module._last_observation(env, trajectory) is not None
+        assert (
+            writing_module._last_observation(env, trajectory._replace(rewards=trajectory.rewards + 1e-3))
+            is None
+        )
 
     def test_without_an_environment_the_last_observation_is_repeated_and_it_is_said(self, robot):
         dataset = export(robot, "robot/arm-v3")
