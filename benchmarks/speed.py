@@ -101,7 +101,7 @@ def show_rates(rates, console):
 
 def show_divisions(divisions, console):
     parts = list(dict.fromkeys(part for column in divisions.values() for part in column))
-    table = Table("part", *divisions, title="an iteration of the default with its run store: ms (share)")
+    table = Table("part", *divisions, title="an iteration with its run store: ms (share)")
     for part in parts:
         cells = [
             f"{column.get(part, 0):.2f} ({column.get(part, 0) / column['iteration']:.0%})"
@@ -128,7 +128,12 @@ def main():
     show(results, console)
     rates = around.rates(0.3 if options.quick else 3.0)
     show_rates(rates, console)
-    divisions = {task: around.division(task) for task in around.BUDGETS}
+    presets = ("default",) if options.quick else tuple(around.BUDGETS)
+    divisions = {
+        f"{preset}, {task}": around.division(task, preset)
+        for preset in presets
+        for task in around.BUDGETS[preset]
+    }
     show_divisions(divisions, console)
     if options.out:
         about = {"version": ddopg.__version__, "jax": jax.__version__, "machine": platform.machine()}
