@@ -15,6 +15,7 @@ import numpy as np
 
 from ddopg._version import __version__
 from ddopg.artefact import policy_for, problem_from
+from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.data import Trajectory, make_trajectory
 from ddopg.envs.gym_adapter import Problem
@@ -134,6 +135,7 @@ def _game(text: str) -> Game:
         about["version"] == __version__,
         f"there is ddopg {__version__}, here {about['version']}; install the same version everywhere",
     )
+    keep_compiled_programs()  # of tasks that are played as one
     env, problem = _env(about["env"], about["isolate"]), problem_from(about["problem"])
     config = from_dict(about["config"], Config)
     return Game(env, about["env"], problem, config, policy_for(problem, config), False, about["time_limit"])
