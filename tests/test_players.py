@@ -104,9 +104,10 @@ class TestTheRun:
     def test_a_real_task_with_isolated_environments_or_without(self, isolate):
         agent = ddopg.DDOPG("cartpole", seed=5, isolate=isolate)
         agent.learn(total_timesteps=300, parallel=2, time_limit=60)
-        agent.env.close()
-        same = ddopg.DDOPG(gym.make("ddopg/Cartpole-v0"), seed=5)
+        same = ddopg.DDOPG("cartpole" if isolate else gym.make("ddopg/Cartpole-v0"), seed=5, isolate=isolate)
         same.learn(total_timesteps=300, parallel=Here(2))
+        agent.env.close()
+        same.env.close()
         assert contents(agent.state) == contents(same.state)
 
     def test_in_pieces_at_different_places_it_is_the_run_in_one_piece(self, tmp_path):
