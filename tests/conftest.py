@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from ddopg.compilation import keep_compiled_programs
+from tests.traps import Trap, ray_cluster
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 keep_compiled_programs()
@@ -20,3 +21,19 @@ def float64():
     """Run the fast code in float64, to compare it with the oracle digit by digit."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="session")
+def trap(tmp_path_factory):
+    """For one rollout of a `Trapped` world, in whatever process it is played."""
+    path = tmp_path_factory.mktemp("trap")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAP", str(path))
+        yield Trap(path)
+
+
+@pytest.fixture(scope="session")
+def cluster(trap, tmp_path_factory):
+    """The address of a real Ray cluster."""
+    with ray_cluster(tmp_path_factory.mktemp("ray") / "log") as address:
+        yield address

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from tests.probes import Follow, Target
+from tests.traps import Trap
 
 
 class Logged(Target):
@@ -49,6 +50,24 @@ class Stuck(Target):
     def step(self, action):
         Path(os.environ["STUCK"]).write_text(str(os.getpid()))
         time.sleep(60)
+
+
+class Trapped(Follow):
+    """A good world, but for the one step that goes into the trap."""
+
+    def step(self, action):
+        returned = super().step(action)
+        if self.time == 2:
+            Trap.step_into()
+        return returned
+
+
+class Uneven(Follow):
+    """Some episodes take longer, so that later ones overtake them."""
+
+    def reset(self, *, seed=None, options=None):
+        time.sleep(0.03 * (seed % 3 == 0))
+        return super().reset(seed=seed, options=options)
 
 
 class Turning(Follow):
@@ -190,7 +209,7 @@ class Endless(Follow):
         return observation, reward, False, False, info
 
 
-WORLDS = [Stuck, Target, Follow, Logged, Raises, Dies, Slow, Flaky, Endless]
+WORLDS = [Stuck, Target, Follow, Logged, Raises, Dies, Slow, Flaky, Endless, Trapped, Uneven]
 WORLDS += [world for name, world in list(globals().items()) if name.startswith("Turns")]
 for world in WORLDS:
     gym.register(f"{world.__name__}-v0", world, max_episode_steps=3, disable_env_checker=True)

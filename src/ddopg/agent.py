@@ -22,11 +22,12 @@ from ddopg.data import Trajectory, make_trajectory
 from ddopg.display import progress
 from ddopg.envs.gym_adapter import as_vector, known, name_of, posed, spaces_of
 from ddopg.envs.isolated import made
-from ddopg.errors import ConfigError, RolloutError, SpaceError, require, require_positive
+from ddopg.errors import ConfigError, SpaceError, require, require_positive
 from ddopg.foreign import Fit, explain, require_fits
 from ddopg.interrupts import shielded
+from ddopg.players import Place, Window, asked_ahead, place_of, player_at
 from ddopg.policies import Policy
-from ddopg.rollout import require_same, rollout
+from ddopg.remote import Game
 from ddopg.rows import Description, Failure
 from ddopg.runs import RunStore
 from ddopg.state import State
@@ -110,7 +111,7 @@ class DDOPG:
             isinstance(seed, (int, np.integer)) and seed >= 0,
             f"the seed must be an integer and not negative, got {seed!r}",
         )
-        self.env = made(env, isolate)
+        self.env, self._given = made(env, isolate), env
         self.environment = env if isinstance(env, str) else name_of(env)
         self.config = config or preset_config(preset)
         self.problem = posed(self.env, observation_space, action_space, horizon)
@@ -229,6 +230,7 @@ class DDOPG:
         total_episodes: int | None = None,
         retries: int = 2,
         time_limit: float | None = None,
+        parallel: int | Place = 1,
     ) -> DDOPG:
         """Roll out and improve until the budget is spent: environment steps, or episodes, more from now on.
 
@@ -238,19 +240,29 @@ class DDOPG:
 
         A rollout that the environment spoils, or that takes longer than `time_limit` seconds, is noted in `failures`,
         not learnt from, and tried again `retries` times; then its `RolloutError` is raised. What was told is kept.
+
+        `parallel` is how many rollouts are under way at a time, in as many local processes, or `players.OnRay(n,
+        address)`. They are told in the order of asking, so the run depends on this number, and not on who is faster.
         """
-        self._env()
+        place = place_of(parallel)
         after_each = as_callback(callback)
         require(retries >= 0, f"retries must be at least 0, got {retries}")
         require_positive("time_limit", 1.0 if time_limit is None else time_limit)
         budget = Budget(total_timesteps, total_episodes, self.state)
-        with progress(progress_bar, budget.total, budget.unit) as show, hearing(after_each, self):
+        with (
+            player_at(place, self._game(time_limit)) as player,
+            progress(progress_bar, budget.total, budget.unit) as show,
+            hearing(after_each, self),
+        ):
+            window = Window(player, self._in_hand, retries, self._note)
             while not budget.spent(self.state):
-                for proposal in self.pending or self._ask():
-                    info = self.tell(proposal, self._rollout(proposal, retries, time_limit))
-                    show(budget.used(self.state), info)
-                    if not after_each(self, info) or budget.spent(self.state):
-                        return self
+                # Only in this process: after a crash, the same would be asked again.
+                self.state = asked_ahead(self.state, self.policy, self.config, place.n)
+                flight = self.state.pending[: min(place.n, budget.left(self.state))]
+                info = self.tell(self._hand_out(flight[0]), window.result(flight))
+                show(budget.used(self.state), info)
+                if not after_each(self, info):
+                    break
         return self
 
     @property
@@ -280,35 +292,16 @@ class DDOPG:
         """Read a policy written by `save`, ready to act; the same as `ddopg.load`."""
         return load(path)
 
-    def _ask(self) -> list[Proposal]:
-        """As `ask`, but only in this process: after a crash, the same would be asked again."""
-        self.state, _ = algorithm.ask(self.state, self.policy, self.config)
-        return self.pending
-
-    def _env(self) -> gym.Env:
+    def _game(self, time_limit: float | None) -> Game:
         if self.env is None:
             raise ConfigError("learn() needs an environment; without one, use ask() and tell()")
-        return self.env
+        own = self._network is not None
+        return Game(self.env, self._given, self.problem, self.config, self.policy, own, time_limit)
 
-    def _rollout(self, proposal: Proposal, retries: int, time_limit: float | None) -> Trajectory:
-        """One usable rollout, at the first or a later attempt, or the one that could not be told before."""
-        if proposal.number in self._in_hand:
-            return self._in_hand[proposal.number]
-        for attempt in range(1, retries + 2):
-            try:
-                env = self._env()
-                require_same(self.problem, env, self.problem.horizon)
-                arguments = (proposal.theta, proposal.seed, self.problem.horizon, time_limit)
-                self._in_hand[proposal.number] = rollout(env, self.policy, *arguments)
-                return self._in_hand[proposal.number]
-            except RolloutError as error:
-                failure = Failure(proposal.number, proposal.seed, attempt, error.steps, str(error))
-                self.failures.append(failure)
-                if self.store is not None:
-                    self.store.failure(failure)
-                if attempt > retries:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+    def _note(self, failure: Failure) -> None:
+        self.failures.append(failure)
+        if self.store is not None:
+            self.store.failure(failure)
 
     def _hand_out(self, proposal: algorithm.Proposal) -> Proposal:
         return Proposal(proposal, self._trained(proposal.theta, {}))

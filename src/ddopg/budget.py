@@ -35,6 +35,10 @@ class Budget:
         """Since this budget was made."""
         return self.spent_so_far(state) - self._first
 
+    def left(self, state: State) -> int:
+        """In its own unit; no more rollouts than that are needed, because each has at least one step."""
+        return self.total - self.used(state)
+
     def spent(self, state: State) -> bool:
         """Whether nothing is left."""
-        return self.used(state) >= self.total
+        return self.left(state) <= 0

@@ -54,6 +54,7 @@ def train(command: Train) -> None:
     check_budget(training.step_budget(command), command.episodes)
     directory = command.out or _new_directory(command)
     loggers_for(command.log, directory, command.project)  # says what is not installed, first of all
+    training.place(command)
     training.check(command)
     agent = DDOPG(
         command.env,
@@ -69,8 +70,13 @@ def train(command: Train) -> None:
 def resume(command: Resume) -> None:
     """Go on where a run stopped: to its own budget, or to a new one counted from its beginning."""
     told = training.told_by(command.directory)
-    told = dataclasses.replace(told, quiet=command.quiet, log=command.log or told.log)
+    parallel = told.parallel if command.parallel is None else command.parallel
+    # Not the run's own cluster: a file may not say where to connect.
+    told = dataclasses.replace(
+        told, quiet=command.quiet, log=command.log or told.log, parallel=parallel, ray=command.ray
+    )
     loggers_for(told.log, command.directory, told.project)
+    training.place(told)
     agent = DDOPG.resume(command.directory, env=command.env, isolate=told.isolate)
     steps, episodes = command.steps, command.episodes
     if steps is None and episodes is None:
@@ -157,7 +163,10 @@ def report(command: Report) -> None:
 
 def bench(command: Bench) -> int:
     """Run what is missing, then print the statistics; 1 if a job failed."""
-    require(command.workers >= 1, f"--workers must be at least 1, got {command.workers}")
+    require(
+        command.workers is None or command.workers >= 1,
+        f"--workers must be at least 1, got {command.workers}",
+    )
     wanted = jobs.plan(
         command.envs, command.methods, command.seeds, command.steps, episodes=command.eval_episodes
     )
@@ -209,10 +218,11 @@ def _report_failures(failures: list[workers.Failed], out: Path) -> int:
 
 def _executor(command: Bench) -> benchmark.Execute:
     if command.ray:
-        return partial(workers.run_on_ray, address=command.ray)
+        address, at_once = command.ray, command.workers
+        return lambda some: workers.run_all(some, workers.on_ray(address, at_once or len(some)))
     for name in command.methods:
         baselines.check_packages(baselines.method(name).kind)
-    return partial(workers.run_locally, workers=command.workers)
+    return partial(workers.run_locally, workers=command.workers or 1)
 
 
 def _summary(env: gym.Env, returns: np.ndarray) -> dict[str, object]:
@@ -256,5 +266,5 @@ def _told(command: Train) -> dict[str, object]:
     return {
         f.name: getattr(command, f.name)
         for f in dataclasses.fields(command)
-        if f.name not in ("config", "config_file", "out", "quiet")
+        if f.name not in ("config", "config_file", "out", "quiet", "ray")
     }

@@ -51,6 +51,10 @@ class Train:
     """Seconds after which a rollout that is not done counts as spoilt."""
     isolate: bool = False
     """Run the environment in a process of its own, which may hang in compiled code or die."""
+    parallel: int = 1
+    """Rollouts at a time, in as many local processes, told in the order of asking; another number is another run."""
+    ray: str | None = None
+    """Address of a Ray cluster that plays the rollouts instead, such as auto or HOST:PORT."""
     check: bool = True
     """Look at the environment with Gymnasium's checker first."""
     log: tuple[LoggerName, ...] = ()
@@ -75,6 +79,10 @@ class Resume:
     """The same in rollouts."""
     env: str | None = None
     """The environment, where it lives in a module of yours: a file may not say which module to import."""
+    parallel: int | None = None
+    """Rollouts at a time from now on; as at the beginning of the run if not given."""
+    ray: str | None = None
+    """Address of a Ray cluster that plays the rollouts; local processes do if not given."""
     log: tuple[LoggerName, ...] = ()
     """Where to log from now on; as at the beginning of the run if not given."""
     quiet: bool = False
@@ -222,8 +230,8 @@ class Bench:
     """One run each; the paper's ten if not given."""
     steps: int = 10_000
     """Budget of every run, in environment steps."""
-    workers: int = 1
-    """Local processes, one job and one thread each."""
+    workers: int | None = None
+    """Local processes, one job and one thread each (1 if not given); with --ray, jobs at a time there (or all)."""
     ray: str | None = None
     """Address of a Ray cluster that runs the jobs instead, such as auto or HOST:PORT."""
     out: Path = Path("runs/bench")
@@ -261,8 +269,10 @@ class Tune:
     """What is maximised: the incumbent's return averaged over the learning curve, or at its end."""
     eval_episodes: int = 20
     """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
-    workers: int = 1
-    """Trials at the same time, in local processes of one thread each."""
+    workers: int | None = None
+    """Trials at a time, in local processes of one thread each (1 if not given); with --ray, there (or 1 per CPU)."""
+    ray: str | None = None
+    """Address of a Ray cluster that runs the trials instead, such as auto or HOST:PORT."""
     storage: str | None = None
     """Where the study is kept: an SQLAlchemy URL that all machines reach; sqlite:///OUT/study.sqlite if not given."""
     study: str | None = None

@@ -25,6 +25,8 @@ from ddopg.interrupts import TimeUp, deadline, shielded, termination_raises
 from ddopg.loggers import Logging, loggers_for
 from ddopg.options import Train
 from ddopg.plain import from_dict
+from ddopg.players import OnRay, Place, place_of
+from ddopg.pools import cluster
 from ddopg.rollout import FIRST_EVALUATION_SEED
 from ddopg.rows import Description, Evaluation
 from ddopg.stored import description_of
@@ -83,6 +85,13 @@ def check(command: Train) -> None:
         f"{command.env} does not keep Gymnasium's contract: {found}. Repair it, or train all the same: --no-check",
         SpaceError,
     )
+
+
+def place(command: Train) -> Place:
+    """Where the rollouts are played, if that can be."""
+    if command.ray:
+        cluster.check(command.ray)
+    return place_of(OnRay(command.parallel, command.ray) if command.ray else command.parallel)
 
 
 def step_budget(command: Train) -> int | None:
@@ -174,6 +183,7 @@ def _learn(agent: DDOPG, command: Train, steps: int | None, episodes: int | None
         progress_bar=not command.quiet,
         retries=command.retries,
         time_limit=command.time_limit,
+        parallel=place(command),
     )
 
 

@@ -19,6 +19,7 @@ from ddopg.experiments.tuning.ranges import space_of
 from ddopg.experiments.tuning.study import Plan
 from ddopg.interrupts import termination_raises
 from ddopg.options import Tune
+from ddopg.pools import cluster
 
 STORAGE = "study.sqlite"
 SEEDS, FRESH = 7_000, 8_000  # first seeds of the trials and of the comparison
@@ -31,6 +32,8 @@ PATIENCE = 2.0  # seconds between two looks at what others do
 def run(command: Tune) -> list[workers.Failed]:
     """Tune; returns the runs of the last comparison that failed."""
     plan = plan_of(command)
+    if command.ray:
+        cluster.check(command.ray)
     out = home_of(command)
     url = command.storage or f"sqlite:///{(_directory(out) / STORAGE).absolute()}"
     name = command.study or f"{command.env}-{command.preset}"
@@ -52,7 +55,10 @@ def plan_of(command: Tune) -> Plan:
     """What is tuned, everything checked before anything runs."""
     for name, least in (("trials", 1), ("workers", 1), ("seeds", 1), ("fresh_seeds", FEWEST)):
         value = getattr(command, name)
-        require(value >= least, f"--{name.replace('_', '-')} must be at least {least}, got {value}")
+        require(
+            value is None or value >= least,
+            f"--{name.replace('_', '-')} must be at least {least}, got {value}",
+        )
     require(
         max(command.seeds, command.fresh_seeds) <= MOST_SEEDS,
         f"there are {MOST_SEEDS} seeds of each kind, got {command.seeds} and {command.fresh_seeds}",
@@ -78,6 +84,12 @@ def home_of(command: Tune) -> Path:
     return command.out or Path("runs") / f"tune-{name}"
 
 
+def _place(command: Tune) -> workers.Place:
+    return (
+        workers.on_ray(command.ray, command.workers) if command.ray else workers.locally(command.workers or 1)
+    )
+
+
 def _directory(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -92,7 +104,7 @@ def _all_finished(study: optuna.Study, plan: Plan, command: Tune) -> bool:
     """Run trials until all are finished, here or elsewhere; a helper leaves when nothing is left to begin."""
     while (missing := command.trials - studies.finished(study)) > 0:
         if studies.to_begin(study, command.trials):
-            trials.run(study, plan, command.trials, command.workers, command.quiet)
+            trials.run(study, plan, command.trials, _place(command), command.quiet)
         elif not command.compare:
             print(f"{missing} trials are still being run by other processes")
             return False
@@ -125,7 +137,7 @@ def _compare(study: optuna.Study, plan: Plan, command: Tune, out: Path) -> list[
     if changes and command.compare:
         first = FRESH + STRIDE * command.seed
         both = verdict.jobs_of(plan, changes, range(first, first + command.fresh_seeds))
-        execute = partial(workers.run_locally, workers=command.workers)
+        execute = partial(workers.run_all, place=_place(command), again=trials.AGAIN)
         difference, failures = verdict.compare(plan, both, _directory(out), execute, command.quiet)
         bench.print_table(both, out, console)
     if difference is not None:

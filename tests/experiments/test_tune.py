@@ -28,12 +28,12 @@ from ddopg.experiments.tuning import study as studies
 from ddopg.experiments.tuning.ranges import Range, space_of
 from ddopg.experiments.tuning.study import Plan
 from ddopg.experiments.tuning.trials import Crew
-from ddopg.experiments.workers import Done, Failed
+from ddopg.experiments.workers import Done, Failed, Progressed
 from ddopg.plain import flattened, to_dict
 from tests.experiments.test_bench import wait_until
 
 ROOT = Path(__file__).parents[2]
-WORLD, RAISES = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises"))
+WORLD, RAISES, TRAPPED = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises", "Trapped"))
 SPACE = {"exploration.noise": Range(0.3, 4.0), "search.steps": Range(2, 40)}
 PLAN = Plan(WORLD, "default", 40, 2, (7000, 7001, 7002, 7003, 7004), "area", SPACE)
 QUICK = ["--steps", "30", "--eval-episodes", "2", "--seeds", "2", "--fresh-seeds", "5", "--quiet"]
@@ -458,7 +458,11 @@ class TestCommand:
 
 
 def plan_in(tmp_path):
-    return tuning.plan_of(parse(["tune", WORLD, *QUICK, "--storage", address(tmp_path)]))
+    return plan_of(WORLD, tmp_path)
+
+
+def plan_of(world, tmp_path):
+    return tuning.plan_of(parse(["tune", world, *QUICK, "--storage", address(tmp_path)]))
 
 
 def test_a_source_that_dries_up_for_a_while_is_asked_again():
@@ -474,7 +478,46 @@ def test_a_source_that_dries_up_for_a_while_is_asked_again():
         given.append(jobs[len(given)])
         return given[-1]
 
-    for event in workers.run_from(source, 2):
+    for event in workers.run_from(source, workers.locally(2)):
         if isinstance(event, Done):
             ended.append(event.job.seed)
     assert ended == [1, 2]
+
+
+class TestDeadWorkers:
+    """A process that dies need not be the fault of what it ran."""
+
+    @pytest.fixture(params=["locally", pytest.param("ray", marks=pytest.mark.slow)])
+    def where(self, request):
+        return ["--ray", request.getfixturevalue("cluster")] if request.param == "ray" else []
+
+    @staticmethod
+    def results(out):
+        with studies.opened(address(out), f"{TRAPPED}-default", plan_of(TRAPPED, out), 0) as study:
+            found = [
+                (t.number, t.state, t.value, t.params, t.intermediate_values, t.user_attrs.get("failure"))
+                for t in study.get_trials()
+            ]
+        return found, sorted((row["method"], row["seed"]) for row in bench.finished(out).values())
+
+    def test_a_run_whose_worker_is_killed_is_begun_anew_and_counted_once(self, where, trap, tmp_path):
+        options = ["tune", TRAPPED, *QUICK, "--trials", "3", "--workers", "1"]
+        assert main([*options, "--out", str(tmp_path / "whole")]) == 0
+        trap.set()
+        with trap.killing():
+            assert main([*options, *where, "--out", str(tmp_path / "killed")]) == 0
+        whole, killed = self.results(tmp_path / "whole"), self.results(tmp_path / "killed")
+        assert len(killed[0]) == 3
+        assert killed == whole
+
+    def test_a_run_that_kills_every_worker_fails_in_the_end(self):
+        from ddopg.experiments.jobs import make_job
+
+        jobs = [make_job(f"tests.worlds:{name}-v0", "random", 1, 6, 1) for name in ("Dies", "Follow")]
+        events = list(workers.run_all(jobs, workers.locally(1), again=2))
+        beginnings = [e for e in events if isinstance(e, Progressed) and e.job == jobs[0]]
+        assert len(beginnings) == 2
+        (failed,) = [event for event in events if isinstance(event, Failed)]
+        assert failed.job == jobs[0]
+        assert "exit code 7" in failed.reason
+        assert [event.job for event in events if isinstance(event, Done)] == jobs[1:]

@@ -32,10 +32,11 @@ from ddopg.experiments.tuning.study import (
     states,
     values_of,
 )
-from ddopg.experiments.workers import Done, Event, Failed, Progressed, run_from
+from ddopg.experiments.workers import Done, Event, Failed, Place, Progressed, run_from
 from ddopg.interrupts import shielded
 from ddopg.plain import to_dict
 
+AGAIN = 2  # times that a run is begun anew whose process died: it need not be the setting's fault
 Show = Callable[[Event], None]
 
 
@@ -132,13 +133,13 @@ class Crew:
         return True
 
 
-def run(study: optuna.Study, plan: Plan, wanted: int, workers: int, quiet: bool) -> None:
+def run(study: optuna.Study, plan: Plan, wanted: int, place: Place, quiet: bool) -> None:
     """Run trials until all that are wanted are finished or in other hands; interrupted, give back those in hand."""
     crew = Crew(study, plan, wanted)
     with (
         signs_of_life(study, lambda: [one.trial for one in list(crew.open.values())]),
         progress(crew, quiet) as show,
-        closing(run_from(crew.next_job, workers)) as events,  # type: ignore[type-var]
+        closing(run_from(crew.next_job, place, AGAIN)) as events,  # type: ignore[type-var]
     ):
         try:
             for event in events:

@@ -1,0 +1,145 @@
+"""What n rollouts at a time bring and cost: `python benchmarks/parallel.py` writes parallel/results.json.
+
+Wall clock: the pendulum of Gymnasium with a pause of 5 ms in every step, 200 steps and so a second per rollout, as a
+slow simulator or a machine would take; 48 rollouts in 1, 2, 4 and 8 local processes, and on a Ray cluster if one is
+given.
+
+Learning: cartpole, 4,000 steps, 20 seeds, with 1, 4 and 8 rollouts under way. The run is the same wherever it is
+played, so it is played in this process. The incumbent is evaluated at every 2 % of the budget on 100 fresh episodes;
+the area is the mean over these marks.
+
+    python benchmarks/parallel.py [--ray ADDRESS] [--only clock|learning]
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+
+import ddopg
+from ddopg.baselines.base import Checkpoint
+from ddopg.experiments.jobs import Judge, learning_curve
+from ddopg.experiments.stats import SOLVED, steps_to_solved, stratified_bootstrap, summarise
+from ddopg.plain import to_dict
+from ddopg.players import Here, Locally, OnRay
+
+OUT = Path(__file__).parent / "parallel" / "results.json"
+PENDULUM, PAUSE, ROLLOUTS = "parallel:PausingPendulum-v0", 0.005, 48
+TASKS = {"cartpole": 4_000}  # its budget in steps
+SEEDS, UNDER_WAY, EPISODES = range(2300, 2320), (1, 4, 8), 100
+
+
+class Pausing(gym.Wrapper):
+    def step(self, action):
+        time.sleep(PAUSE)
+        return self.env.step(action)
+
+
+if "PausingPendulum-v0" not in gym.registry:
+    gym.register(
+        "PausingPendulum-v0",
+        lambda **options: Pausing(gym.make("Pendulum-v1", **options)),
+        max_episode_steps=200,
+    )
+
+
+def clocked(place):
+    """Seconds of a whole `learn`, and of its part after the initial design, where the window is full."""
+    agent, times = ddopg.DDOPG(PENDULUM, seed=0), []
+    started = time.perf_counter()
+    agent.learn(
+        total_episodes=ROLLOUTS, parallel=place, callback=lambda *_: times.append(time.perf_counter())
+    )
+    design = agent.config.design.policies
+    return {
+        "place": type(place).__name__,
+        "n": place.n,
+        "rollouts": agent.state.told,
+        "steps": agent.state.steps,
+        "seconds": round(times[-1] - started, 2),
+        "seconds_after_design": round(times[-1] - times[design - 1], 2),
+    }
+
+
+def curve_of(task, seed, n):
+    """Marks and values of one run with n rollouts under way."""
+    agent, known = ddopg.DDOPG(task, seed=seed), []
+
+    def note(agent, info=None):
+        known.append(Checkpoint(agent.state.steps, agent.policy, agent.state.incumbent.theta))
+
+    note(agent)
+    agent.learn(TASKS[task], callback=note, parallel=Here(n))
+    curve, _ = learning_curve(iter(known), TASKS[task], Judge(task, seed, EPISODES).value)
+    return curve
+
+
+def learning(task):
+    """All seeds, for each n; differences are seed by seed."""
+    rows, areas = [], {}
+    for n in UNDER_WAY:
+        curves = [curve_of(task, seed, n) for seed in SEEDS]
+        areas[n] = np.array([np.mean([value for _, value in curve]) for curve in curves])
+        summary = summarise(curves, SOLVED[task], np.random.default_rng(0))
+        solved = [steps_to_solved(curve, SOLVED[task]) for curve in curves]
+        less = areas[n] - areas[UNDER_WAY[0]]
+        rows.append(
+            {
+                "n": n,
+                "area": round(float(areas[n].mean()), 1),
+                "worst_area": round(float(areas[n].min()), 1),
+                "area_less_that_of_one": round(float(less.mean()), 1),
+                "interval": _rounded(stratified_bootstrap([less], _mean, np.random.default_rng(0))),
+                "last": round(summary.mean, 1),
+                "worst_last": round(summary.worst, 1),
+                "solved": summary.solved,
+                "median_steps_to_solved": _or_never(summary.steps),
+                "areas": _rounded(areas[n]),
+                "steps_to_solved": list(map(_or_never, solved)),
+            }
+        )
+    return {"steps": TASKS[task], "seeds": list(SEEDS), "eval_episodes": EPISODES, "runs": rows}
+
+
+def _mean(values):
+    return values.mean(axis=-1)
+
+
+def _rounded(numbers):
+    return [round(float(number), 1) for number in numbers]
+
+
+def _or_never(steps):
+    return int(steps) if np.isfinite(steps) else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ray", help="address of a Ray cluster")
+    parser.add_argument("--only", choices=["clock", "learning"])
+    options = parser.parse_args()
+    results = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("default"))}
+    if options.only != "learning":
+        places = [Here(1), *map(Locally, (1, 2, 4, 8))]
+        places += [OnRay(n, options.ray) for n in (1, 2, 4, 8)] if options.ray else []
+        results["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        results["clock"] = {
+            "env": "Pendulum-v1",
+            "pause_s": PAUSE,
+            "seed": 0,
+            "runs": list(map(clocked, places)),
+        }
+    if options.only != "clock":
+        results["learning"] = {task: learning(task) for task in TASKS}
+    before = json.loads(OUT.read_text()) if OUT.exists() else {}
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(json.dumps(before | results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
