@@ -13,11 +13,11 @@ from ddopg.evidence import prepare
 from ddopg.memory import Memory, Selection, add
 from ddopg.policies import linear, mlp, squashed
 
-ROWS, HORIZON = 6, 12
+ROWS, HORIZON = 12, 12  # 144 pairs: three calls of the program
 POLICIES = {
     "linear": linear(2, 1),
     "squashed": squashed(linear(2, 2), (-1.0, -2.0), (1.0, 2.0)),
-    "network": squashed(mlp(2, 1, (5, 4)), (-1.0,), (1.0,)),
+    "network": squashed(mlp(2, 1, (16, 16)), (-1.0,), (1.0,)),
 }
 
 
@@ -64,11 +64,11 @@ def computed(monkeypatch):
 @pytest.mark.parametrize("name", POLICIES)
 def test_whoever_came_and_went_the_numbers_are_those_of_a_new_memo(name, decisions):
     policy = POLICIES[name]
-    paths = [path(policy, seed, steps=3 + seed % 10) for seed in range(10)]
+    paths = [path(policy, seed, steps=3 + seed % 10) for seed in range(16)]
 
     @settings(max_examples=15)
     @given(
-        st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=ROWS, unique=True), min_size=1, max_size=8)
+        st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=ROWS, unique=True), min_size=1, max_size=8)
     )
     def check(visits):
         memo = P.Pairs(kind(policy, decisions))

@@ -23,7 +23,7 @@ from ddopg.policies import Policy
 from ddopg.surrogate import log_likelihoods
 
 MOST_NUMBERS = 2**20  # kept in the table, 4 MB; beyond it the trajectories used longest ago are forgotten
-PAIRS_AT_ONCE = 128  # one compiled program computes this many (policy, trajectory) pairs
+PAIRS_AT_ONCE = 64  # computed by one program, always the same: of another size it would round in another way
 IN_USE = np.iinfo(np.int64).max
 
 
