@@ -67,4 +67,4 @@ class TestWork:
         asked.clear()
         agent.learn(total_episodes=20)
         assert agent.state.memory.pairs.kind.view.stride == 1  # at another stride everything is compared anew
-        assert asked == [pairs.PAIRS_AT_ONCE] * 2 * 20  # 2 · 50 − 1 pairs, in two calls each
+        assert asked == [2 * agent.config.selection.size] * 20  # one less is needed, in one call each

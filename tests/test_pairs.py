@@ -13,7 +13,7 @@ from ddopg.evidence import prepare
 from ddopg.memory import Memory, Selection, add
 from ddopg.policies import linear, mlp, squashed
 
-ROWS, HORIZON = 12, 12  # 144 pairs: three calls of the program
+ROWS, HORIZON = 12, 12  # 144 pairs: six calls of the program
 POLICIES = {
     "linear": linear(2, 1),
     "squashed": squashed(linear(2, 2), (-1.0, -2.0), (1.0, 2.0)),
@@ -55,7 +55,7 @@ def computed(monkeypatch):
         return original(values, policy, config, i, j, seats_i, seats_j, *rest)
 
     monkeypatch.setattr(P, "_with_pairs", noting)
-    monkeypatch.setattr(P, "_fill", lambda indices: indices)
+    monkeypatch.setattr(P, "_fill", lambda indices, number: indices)
     return found
 
 

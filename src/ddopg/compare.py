@@ -44,8 +44,11 @@ def compared(trajectory: Trajectory, view: View, worth: float = 1.0) -> Compared
     rewards = view.discount ** np.arange(view.horizon) * (trajectory.rewards / worth)
 
     def between(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        sums = np.zeros(len(values) + 1)
         with np.errstate(over="ignore", invalid="ignore"):  # too large for their unit: infinite
-            return np.diff(np.append(0.0, np.cumsum(values))[edges]).astype(np.float32)
+            np.cumsum(values, out=sums[1:])
+            at_edges = sums[edges]
+            return (at_edges[1:] - at_edges[:-1]).astype(np.float32)
 
     def at_times(values: np.ndarray) -> np.ndarray:
         return values[np.minimum(times, view.horizon - 1)] if view.decisions else values

@@ -23,7 +23,7 @@ from ddopg.policies import Policy
 from ddopg.surrogate import log_likelihoods
 
 MOST_NUMBERS = 2**20  # kept in the table, 4 MB; beyond it the trajectories used longest ago are forgotten
-PAIRS_AT_ONCE = 64  # computed by one program, always the same: of another size it would round in another way
+MOST_AT_ONCE = 128  # (policy, trajectory) pairs that a program computes
 IN_USE = np.iinfo(np.int64).max
 
 
@@ -34,6 +34,12 @@ class Kind(NamedTuple):
     config: SurrogateConfig
     view: View
     rows: int  # N, trajectories in use at a time
+
+    @property
+    def at_once(self) -> int:
+        """Pairs per call of the program: a newcomer's row and column. Always as many, because a program for another
+        number rounds in another way."""
+        return min(2 * self.rows, MOST_AT_ONCE)
 
 
 class Pairs:
@@ -76,8 +82,9 @@ class Pairs:
     def complete(self, seats: np.ndarray, stacked: Compared) -> None:
         """Compute what is not known yet of the pairs of these seats: usually one new row and one new column."""
         policies, trajectories = np.nonzero(~self._known[np.ix_(seats, seats)])
-        for start in range(0, len(policies), PAIRS_AT_ONCE):
-            i, j = (_fill(some[start : start + PAIRS_AT_ONCE]) for some in (policies, trajectories))
+        number = self.kind.at_once
+        for start in range(0, len(policies), number):
+            i, j = (_fill(some[start : start + number], number) for some in (policies, trajectories))
             try:
                 self.values = _with_pairs(self.values, *self.kind[:2], i, j, seats[i], seats[j], *stacked[:4])
             except BaseException:  # the old table is spent by then
@@ -93,9 +100,11 @@ class Pairs:
         self._known[place, :] = self._known[:, place] = False
 
 
-def _fill(indices: np.ndarray) -> np.ndarray:
+def _fill(indices: np.ndarray, number: int) -> np.ndarray:
     """To the size of the program; the first is computed again where there is nothing to do."""
-    return np.pad(indices, (0, PAIRS_AT_ONCE - len(indices)), constant_values=indices[0])
+    filled = np.full(number, indices[0])
+    filled[: len(indices)] = indices
+    return filled
 
 
 @partial(jax.jit, static_argnames=("policy", "config"), donate_argnames="values")
