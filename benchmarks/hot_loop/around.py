@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 import ddopg
-from ddopg import agent, algorithm, evidence, explore, runs
+from ddopg import algorithm, evidence, explore, remote, runs
 from ddopg.envs.base import initial_observation
 from ddopg.envs.gym_adapter import make
 from ddopg.pairs import Pairs
@@ -128,7 +128,7 @@ class _timed:
     """Clocks around the parts, while it is open."""
 
     PARTS = (
-        (agent, "rollout", "rollout"),
+        (remote, "rollout", "rollout"),
         (evidence, "_evidence", "search"),
         (algorithm, "improve", "search"),
         (algorithm, "select", "selection"),
