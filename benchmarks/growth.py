@@ -26,6 +26,7 @@ import ddopg
 from ddopg import algorithm
 from ddopg.algorithm import Info
 from ddopg.memory import add
+from ddopg.players import asked_ahead
 from ddopg.tables import STORE
 
 OUT = Path(__file__).parent / "growth"
@@ -88,7 +89,8 @@ def measured(directory, size):
     agent.store.tell = clocked
     for _ in range(MORE):
         begun = time.perf_counter()
-        (proposal, *_) = agent._ask()
+        agent.state = asked_ahead(agent.state, agent.policy, agent.config, 1)  # as `learn` does
+        (proposal,) = agent.pending
         asks.append(time.perf_counter() - begun)
         trajectory = walk(agent, proposal, rng)
         begun = time.perf_counter()

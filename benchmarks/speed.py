@@ -2,8 +2,8 @@
 
     python benchmarks/speed.py [--quick] [--out FILE.json] [--release NAME]
 
-Candidates take turns in every round (but PyTorch), and the best round of each counts: on a shared machine that is the nearest to
-an empty one. Times are of one core.
+Candidates take turns in every round (but PyTorch), and the best round of each counts: on a shared machine that is the
+nearest to an empty one. Times are of one core.
 """
 
 import argparse
@@ -63,6 +63,13 @@ def hot_loop(name, rounds):
     for what, end in ends.items():
         np.testing.assert_allclose(end, ends[OURS], rtol=2e-3, atol=2e-5, err_msg=what)
     return {what: 1e6 * seconds for what, seconds in best.items()}
+
+
+def best_of(columns):
+    """The best of each candidate. Programs that just fill a cache depend on where their memory lies, so they are made
+    anew and tried again."""
+    columns = list(columns)
+    return {what: min(column[what] for column in columns) for what in columns[0]}
 
 
 def ratios(results):
@@ -126,7 +133,10 @@ def main():
     results = {}
     for name in names:
         print(f"{name}: {SIZES[name]} …", file=sys.stderr)
-        results[name] = hot_loop(name, rounds if name in ("default", "A") else max(3, rounds // 3))
+        small = name in ("default", "A")
+        results[name] = best_of(
+            hot_loop(name, rounds if small else max(3, rounds // 3)) for _ in range(3 if small else 1)
+        )
     console = Console(width=140)
     show(results, console)
     rates = around.rates(0.3 if options.quick else 3.0)
