@@ -64,7 +64,7 @@ def test_ask_and_tell_by_hand_are_learn():
 def test_two_calls_of_learn_are_one_long_call():
     split = agent().learn(total_episodes=3).learn(total_episodes=4).learn(total_episodes=5)
     whole = agent().learn(total_episodes=12)
-    assert split.state.memory.returns == whole.state.memory.returns
+    np.testing.assert_array_equal(split.state.memory.returns, whole.state.memory.returns)
     np.testing.assert_array_equal(split.state.centre, whole.state.centre)
 
 

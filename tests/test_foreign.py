@@ -95,7 +95,7 @@ class TestAdd:
         added = agent.add(good)
         np.testing.assert_array_equal(added.fit.theta, good.theta)
         np.testing.assert_array_equal(agent.incumbent.theta, good.theta)
-        assert agent.state.memory.returns == (good.rewards.sum(),)
+        assert agent.state.memory.returns.tolist() == [good.rewards.sum()]
         assert (agent.state.added, agent.state.told, agent.state.steps) == (1, 0, 0)
 
     def test_an_unknown_policy_is_fitted(self):

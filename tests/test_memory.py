@@ -26,14 +26,14 @@ class TestAdd:
         one = add(empty, trajectory())
         two = add(one, trajectory(reward=2.0))
         assert (empty.size, one.size, two.size) == (0, 1, 2)
-        assert two.returns == (3.0, 6.0)
+        assert two.returns.tolist() == [3.0, 6.0]
 
     def test_the_longest_episode_is_remembered(self):
         memory = add(add(add(Memory(), trajectory(2)), trajectory(4)), trajectory(3))
         assert memory.longest == 4
 
     def test_returns_are_discounted_when_asked(self):
-        assert add(Memory(), trajectory(), discount=0.5).returns == (1 + 0.5 + 0.25,)
+        assert add(Memory(), trajectory(), discount=0.5).returns.tolist() == [1 + 0.5 + 0.25]
 
     @pytest.mark.parametrize(
         ("other", "name"),

@@ -274,7 +274,7 @@ class DDOPG:
     def incumbent(self) -> TrainedPolicy:
         """The policy to hand over now."""
         note = {"return": self.state.incumbent.value, "steps": self.state.steps, "seed": self.state.seed}
-        return self._trained(self.state.incumbent.theta, note if self.state.memory.returns else {})
+        return self._trained(self.state.incumbent.theta, note if self.state.memory.size else {})
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True

@@ -125,7 +125,7 @@ def gather(
     """What a search from the centre rests on: the memory with its pairs, the evidence, which trajectories it holds,
     the parameters' units, and the unit of its rewards: 1, unless they are of an extraordinary size."""
     rng = stream(state.seed, state.memory.size, "selection")
-    selection = select(rng, np.asarray(state.memory.returns), config.selection)
+    selection = select(rng, state.memory.returns, config.selection)
     unit, worth = _units(state, config), reward_unit(state.memory, selection)
     memory, evidence = prepare(state.memory, selection, state.centre, unit, policy, config, worth)
     return memory, evidence, selection, unit, worth
@@ -138,10 +138,9 @@ def _units(state: State, config: Config) -> np.ndarray:
 def _remember(state: State, trajectory: Trajectory, policy: Policy, config: Config) -> State:
     """Put the trajectory into the memory; the best single rollout leads until the design is complete."""
     memory = remember(state.memory, trajectory, config.discount)
-    value = memory.returns[-1]
-    better = value > max(memory.returns[:-1], default=-np.inf)
+    value = float(memory.returns[-1])
     starting = memory.size <= config.design.policies
-    leads = starting or not config.search.follow
+    better = (starting or not config.search.follow) and value > state.incumbent.value
     if config.search.effect_units:
         effects = explore.effects(policy, trajectory)
         if not policy.linear:  # what a parameter does depends on the others: a constant policy's do nothing
@@ -150,7 +149,7 @@ def _remember(state: State, trajectory: Trajectory, policy: Policy, config: Conf
         state = state._replace(effects=np.maximum(state.effects, effects))
     return state._replace(
         memory=memory,
-        incumbent=Incumbent(trajectory.theta, value) if better and leads else state.incumbent,
+        incumbent=Incumbent(trajectory.theta, value) if better else state.incumbent,
         centre=trajectory.theta if better and starting else state.centre,
         average=trajectory.theta if better and starting else state.average,
     )
@@ -201,7 +200,7 @@ def _return_of_newest(state: State, selection: Selection, evidence: Evidence, wo
     return (
         float(np.sum(np.asarray(evidence.rewards)[rows[0]]))
         if len(rows)
-        else state.memory.returns[-1] / worth
+        else float(state.memory.returns[-1]) / worth
     )
 
 
@@ -235,7 +234,7 @@ def _info(
     return Info(
         rollout=state.memory.size,
         steps=state.steps,
-        return_=state.memory.returns[-1],
+        return_=float(state.memory.returns[-1]),
         length=trajectory.length,
         incumbent=state.incumbent.value,
         incumbent_error=error_at(state.incumbent.theta, found) * worth if found else np.nan,

@@ -19,7 +19,7 @@ LARGEST_BOUND = 2.0**60  # of ‖R‖∞ in the unit of the selected rewards: a 
 def reward_unit(memory: Memory, selection: Selection) -> float:
     """1, or the power of two nearest to the largest selected reward or return if that is out of the ordinary."""
     rewards = [memory.trajectories[i].rewards for i in selection.indices]
-    largest = max(float(np.max(np.abs(rewards))), *(abs(memory.returns[i]) for i in selection.indices))
+    largest = float(max(np.max(np.abs(rewards)), np.max(np.abs(memory.returns[selection.indices]))))
     low, high = ORDINARY
     return 1.0 if low <= largest <= high or largest == 0 else 2.0 ** (math.frexp(largest)[1] - 1)
 
@@ -34,7 +34,7 @@ def is_sound(found: Improvement) -> bool:
 def remark(memory: Memory, selection: Selection, effects: np.ndarray, unit: float, found: Improvement) -> str:
     """What is odd about the selected data and how it was met; empty where nothing is."""
     trajectories = [memory.trajectories[i] for i in selection.indices]
-    returns, first = [memory.returns[i] for i in selection.indices], trajectories[0].theta
+    returns, first = memory.returns[selection.indices], trajectories[0].theta
     same = len(trajectories) > 1 and all(np.array_equal(t.theta, first) for t in trajectories[1:])
     finite = is_sound(found) and int(found.search.outcome) != Outcome.NOT_FINITE
     said = {

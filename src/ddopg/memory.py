@@ -20,7 +20,7 @@ class Memory(NamedTuple):
     """All trajectories in the order they came, and their returns."""
 
     trajectories: tuple[Trajectory, ...] = ()
-    returns: tuple[float, ...] = ()
+    returns: np.ndarray = np.empty(0)  # (N,)
     longest: int = 0  # steps of the longest of them
     pairs: Any = None  # a memo of what was computed for them, `pairs.Pairs`
 
@@ -57,7 +57,7 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory
             )
     return memory._replace(
         trajectories=(*memory.trajectories, trajectory),
-        returns=(*memory.returns, value),
+        returns=np.append(memory.returns, value),
         longest=max(memory.longest, trajectory.length),
     )
 

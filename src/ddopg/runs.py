@@ -99,7 +99,7 @@ class RunStore:
 
     def tell(self, proposal: Proposal, state: State, info: Info) -> None:
         """The newest rollout of the memory, the state after it and its row of the log: one transaction."""
-        number, value = state.memory.size, state.memory.returns[-1]
+        number, value = state.memory.size, float(state.memory.returns[-1])
         row = rows.rollout_row(number, proposal, state.memory.trajectories[-1], value, info)
         seal = rows.seal_of(self._chain, *row)
         with tables.transaction(self._connection, self.path):
@@ -207,12 +207,13 @@ class RunStore:
 
     def _read_rollouts(
         self, problem: Problem, size: int
-    ) -> tuple[tuple[Trajectory, ...], tuple[float, ...], list[int], bytes]:
+    ) -> tuple[tuple[Trajectory, ...], np.ndarray, list[int], bytes]:
         """The memory's trajectories and returns, the lengths of those that were asked for, and the last seal."""
         found = list(rows.rollouts_of(self._connection.execute(ROLLOUTS), problem, size))
         chain = found[-1][1] if found else b""
         lengths = [one.trajectory.length for one, _ in found if one.proposal >= 0]
-        return tuple(one.trajectory for one, _ in found), tuple(one.value for one, _ in found), lengths, chain
+        returns = np.array([one.value for one, _ in found], np.float64)
+        return tuple(one.trajectory for one, _ in found), returns, lengths, chain
 
     def _read_changes(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """Changed blocks of large arrays, which runs of early versions have."""

@@ -28,7 +28,7 @@ def main():
     known = {
         "rollouts": agent.state.memory.size,
         "steps": agent.state.steps,
-        "returns": list(agent.state.memory.returns),
+        "returns": agent.state.memory.returns.tolist(),
         "seeds": [t.seed for t in agent.state.memory.trajectories],
         "theta": agent.state.incumbent.theta.tolist(),
         "observation": [0.25],

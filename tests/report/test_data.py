@@ -233,12 +233,15 @@ class TestHowToReproduce:
         config = quick("default", steps=7)
         agent = ddopg.DDOPG("cartpole", config=config, seed=5, run_directory=tmp_path / "run")
         agent.learn(total_episodes=9).close()
-        script = reproduce.recipe(read_run(tmp_path / "run"))["text"] + "\nprint(agent.state.memory.returns)"
+        script = (
+            reproduce.recipe(read_run(tmp_path / "run"))["text"]
+            + "\nprint(agent.state.memory.returns.tolist())"
+        )
         environment = os.environ | {"JAX_NUMPY_RANK_PROMOTION": "raise"}
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
         )
-        assert done.stdout.strip() == str(agent.state.memory.returns)
+        assert done.stdout.strip() == str(agent.state.memory.returns.tolist())
 
     def test_the_script_of_a_robot_makes_the_learner(self, readings):
         script = reproduce.recipe(readings[4])["text"] + "\nprint(agent.problem, agent.config)"

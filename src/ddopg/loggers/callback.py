@@ -124,7 +124,9 @@ def _rows_of(agent: Any) -> list[Mapping[str, Any]]:
     """As much of the memory's rows as the means need."""
     memory = agent.state.memory
     lengths = [trajectory.length for trajectory in memory.trajectories[-WINDOW:]]
-    return [{"return": r, "length": n} for r, n in zip(memory.returns[-WINDOW:], lengths, strict=True)]
+    return [
+        {"return": r, "length": n} for r, n in zip(memory.returns[-WINDOW:].tolist(), lengths, strict=True)
+    ]
 
 
 def _catch_up(logger: Logger, about: Mapping[str, Any], past: list[tuple[int, Values]]) -> None:

@@ -1,0 +1,30 @@
+"""The scripts that measure still run; what they measure is no test's business."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def run(script, *arguments):
+    command = [sys.executable, str(BENCHMARKS / script), *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
+
+
+def test_growth():
+    measured = json.loads(run("growth.py", "--one", 20))
+    assert measured["rollouts"] == 20
+    assert measured["of_which_store_ms"] < measured["tell_ms"]
+
+
+@pytest.mark.slow
+def test_speed(tmp_path):
+    run("speed.py", "--quick", "--out", tmp_path / "results.json")
+    measured = json.loads((tmp_path / "results.json").read_text())
+    assert set(measured["gradient_step_us"]) == {"default", "A"}
+    for parts in measured["iteration_ms"].values():
+        assert 0 < parts["search"] < parts["iteration"]
