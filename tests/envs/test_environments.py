@@ -205,6 +205,13 @@ def test_nothing_visible_is_left_out_of_the_picture(draw, state, field):
     assert changed.sum() > 250  # pixels: more than a mark on the body, which moves along with it
 
 
+def test_egl_may_be_asked_for_after_mujoco_was_imported(monkeypatch):
+    """As `record` does for environments of others; MuJoCo itself has made its choice by then."""
+    for asked in ("", "egl"):
+        monkeypatch.setenv("MUJOCO_GL", asked) if asked else monkeypatch.delenv("MUJOCO_GL", raising=False)
+        assert Camera().paint(FISH).shape == (400, 600, 3)  # drawn flat, it would warn
+
+
 def test_without_opengl_the_swimmer_is_drawn_flat_and_says_so_once(monkeypatch):
     def broken(legacy_inertia):
         raise RuntimeError("no display")

@@ -175,7 +175,8 @@ def _offscreen_window() -> Any:
     MuJoCo reads MUJOCO_GL when first imported, which may be long ago, so EGL is asked for directly.
     """
     display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if sys.platform == "linux" and not display and "MUJOCO_GL" not in os.environ:
+    usual = "egl" if sys.platform == "linux" and not display else ""
+    if os.environ.get("MUJOCO_GL", usual) == "egl":
         from mujoco.egl import GLContext
     else:
         from mujoco import GLContext
