@@ -1,10 +1,13 @@
 """The memo of pairs: what it hands out is what would be computed anew, to the bit, whatever happened to it before."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ddopg
 from ddopg import pairs as P
 from ddopg.compare import View
 from ddopg.config import Config, SelectionConfig, SurrogateConfig
@@ -116,6 +119,16 @@ def test_states_that_share_a_memo_do_not_mislead_each_other():
         _, shared = prepare(forked, everything, *held)
         _, alone = prepare(forked._replace(pairs=None), everything, *held)
         np.testing.assert_array_equal(shared.table, alone.table)
+
+
+def test_a_copy_of_a_state_goes_on_like_the_state():
+    agent, other = (ddopg.DDOPG("ddopg/Cartpole-v0", seed=2) for _ in range(2))
+    agent.learn(total_episodes=12)
+    other.state = copy.deepcopy(agent.state)
+    for one in (agent, other):
+        one.learn(total_episodes=60)
+    assert agent.incumbent.theta.tobytes() == other.incumbent.theta.tobytes()
+    assert copy.copy(agent.state.memory.pairs) is None
 
 
 def test_another_stride_policy_or_length_scale_begins_anew():

@@ -58,6 +58,10 @@ class Pairs:
         self._held: list[tuple[Trajectory, Compared] | None] = [None] * seats
         self._seat_of: dict[int, int] = {}  # by the identity of a trajectory that is held
 
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """A copy of a state has no memo yet: it would not know the copied trajectories by their identity."""
+        return type(None), ()
+
     def seat(self, trajectories: Sequence[Trajectory], now: int) -> np.ndarray:
         """The seat of each trajectory; newcomers take free seats, then those used longest ago."""
         new = {id(t): t for t in trajectories if id(t) not in self._seat_of}
