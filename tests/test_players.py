@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import gymnasium as gym
 import numpy as np
@@ -21,6 +20,7 @@ from ddopg.rollout import rollout
 from tests.probes import Follow
 from tests.recorded import SMALL, contents, everything, quick, rows
 from tests.traps import ROOT
+from tests.waiting import gone, wait_until
 
 FOLLOW, UNEVEN, TRAPPED = (f"tests.worlds:{name}-v0" for name in ("Follow", "Uneven", "Trapped"))
 
@@ -57,21 +57,6 @@ def by_hand(n, episodes):
         if agent.state.memory.size == episodes:
             return agent
         ahead += agent.ask(1)
-
-
-def gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 class TestTheRun:

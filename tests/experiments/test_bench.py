@@ -14,6 +14,7 @@ import pytest
 from ddopg.cli import main
 from ddopg.experiments import bench, workers
 from ddopg.experiments.jobs import make_job, plan
+from tests.waiting import gone, wait_until
 
 WORLD, RAISES, DIES, SLOW = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises", "Dies", "Slow"))
 ROOT = Path(__file__).parents[2]
@@ -32,21 +33,6 @@ def start(*arguments):
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-
-
-def gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def in_process(jobs):

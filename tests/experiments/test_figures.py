@@ -40,7 +40,8 @@ from ddopg.plain import changed, to_dict
 from ddopg.policies import linear, squashed
 from ddopg.rollout import FIRST_EVALUATION_SEED, rollout
 from tests import reference
-from tests.experiments.test_bench import in_process, keys, wait_until
+from tests.experiments.test_bench import in_process, keys
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAPER_SEEDS = [404, 931, 159, 380, 858, 708, 16, 448, 136, 989]

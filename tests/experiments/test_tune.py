@@ -30,7 +30,7 @@ from ddopg.experiments.tuning.study import Plan
 from ddopg.experiments.tuning.trials import Crew
 from ddopg.experiments.workers import Done, Failed, Progressed
 from ddopg.plain import flattened, to_dict
-from tests.experiments.test_bench import wait_until
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 WORLD, RAISES, TRAPPED = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises", "Trapped"))
