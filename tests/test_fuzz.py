@@ -19,7 +19,7 @@ from ddopg.runs import RunStore
 from ddopg.tables import STORE
 from tests.probes import Follow
 from tests.recorded import quick
-from tests.test_runs import learnt
+from tests.test_runs import age, learnt
 
 
 def few_or_many(few, many):
@@ -90,6 +90,7 @@ def stores(tmp_path_factory):
     place = tmp_path_factory.mktemp("stores")
     for seed in (0, 1):
         learnt(place / str(seed), 9, seed=seed)
+        age(place / str(seed))
     return [(place / str(seed) / STORE).read_bytes() for seed in (0, 1)]
 
 

@@ -41,6 +41,28 @@ def resumed(directory, episodes):
     return agent
 
 
+def age(directory):
+    """Give a run the table of pairs that early versions stored: a snapshot, and the blocks that had changed since."""
+    with closing(sqlite3.connect(directory / STORE, isolation_level=None)) as file:
+        leaves = {
+            "memory.pairs.owner": np.arange(130),
+            "memory.pairs.stride": 1,
+            "memory.pairs.values": np.full((130, 130, 1), np.nan, np.float32),
+        }
+        added = {name: stored_rows.leaf_row(leaf) for name, leaf in leaves.items()}
+        for name, row in added.items():
+            file.execute("INSERT INTO state VALUES (?, ?, ?, ?)", (name, *row))
+        ((last, chain),) = file.execute("SELECT number, seal FROM rollout ORDER BY number DESC LIMIT 1")
+        change = (np.array([3], np.int32).tobytes(), np.array([7.0], np.float32).tobytes())
+        file.execute("INSERT INTO change VALUES ('memory.pairs.values', ?, ?, ?)", (last, *change))
+        parts = {name: tuple(row) for name, *row in file.execute("SELECT * FROM state WHERE name != 'seal'")}
+        snapshot = stored_rows.seal_of(added["memory.pairs.values"][2])
+        parts["memory.pairs.values"] = (stored_rows.seal_of(snapshot, *change),)
+        in_order = [value for name in sorted(parts) for value in (name, *parts[name])]
+        seal = stored_rows.seal_of(chain, *in_order)
+        file.execute("UPDATE state SET value = ? WHERE name = 'seal'", (seal,))
+
+
 class TestResume:
     @pytest.mark.parametrize(
         "config",
@@ -62,31 +84,8 @@ class TestResume:
         assert everything(tmp_path / "pieces") == everything(tmp_path / "whole")
 
     def test_a_run_of_an_early_version_with_its_table_of_pairs_goes_on(self, tmp_path):
-        """They stored the memo, and of a large array a snapshot and the blocks that had changed since."""
         learnt(tmp_path / "run", 12)
-        with sqlite3.connect(tmp_path / "run" / "run.sqlite") as file:
-            values = np.full((130, 130, 1), np.nan, np.float32)
-            leaves = {
-                "memory.pairs.owner": np.arange(130),
-                "memory.pairs.stride": 1,
-                "memory.pairs.values": values,
-            }
-            added = {name: stored_rows.leaf_row(leaf) for name, leaf in leaves.items()}
-            for name, row in added.items():
-                file.execute("INSERT INTO state VALUES (?, ?, ?, ?)", (name, *row))
-            change = (np.array([3], np.int32).tobytes(), np.array([7.0], np.float32).tobytes())
-            file.execute("INSERT INTO change VALUES ('memory.pairs.values', 12, ?, ?)", change)
-            parts = {
-                name: tuple(row) for name, *row in file.execute("SELECT * FROM state WHERE name != 'seal'")
-            }
-            snapshot = stored_rows.seal_of(added["memory.pairs.values"][2])
-            parts["memory.pairs.values"] = (stored_rows.seal_of(snapshot, *change),)
-            ((chain,),) = file.execute("SELECT seal FROM rollout WHERE number = 12")
-            in_order = [value for name in sorted(parts) for value in (name, *parts[name])]
-            file.execute(
-                "UPDATE state SET value = ? WHERE name = 'seal'", (stored_rows.seal_of(chain, *in_order),)
-            )
-        file.close()
+        age(tmp_path / "run")
         again = resumed(tmp_path / "run", 18)
         assert contents(again.state) == contents(learnt(tmp_path / "whole", 30).state)
         assert rows(tmp_path / "run", "SELECT * FROM change") == []

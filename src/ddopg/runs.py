@@ -29,10 +29,8 @@ from ddopg.rows import Description, Evaluation, Failure
 from ddopg.state import Proposal, State
 from ddopg.stored import ROLLOUTS, damage, described
 
-IN_ROLLOUTS = frozenset(
-    {"memory.trajectories", "memory.returns"}
-)  # parts of the state that are rows of their own
-NOT_STORED = IN_ROLLOUTS | {"memory.pairs"}  # a memo can be computed again
+NOT_STORED = frozenset({"memory.trajectories", "memory.returns", "memory.pairs"})
+"""Parts of the state that are no leaves of it: rollouts are rows of their own, a memo can be computed again."""
 LARGE = 2**16  # bytes; of a larger array the seal of the state covers the seal
 Row = tuple[str, str, Any]  # kind, shape and value of a leaf
 
