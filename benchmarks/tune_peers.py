@@ -1,7 +1,10 @@
 """The settings of the rivals: a grid, or a sample of it, on seeds that no report uses (2800-2899).
 
     python benchmarks/tune_peers.py run --kinds ppo trpo --sample 8 --seeds 2800 2801 --workers 2
+    python benchmarks/tune_peers.py run --kinds ppo --tasks swimmer --finalists 4 --scale 7 --seeds 2810 2811
     python benchmarks/tune_peers.py table
+
+The second line is a second round: the best of the first, and what it started from, with a longer budget.
 
 Score: mean return over all marks of the budget and all seeds, the paper's "maximal accumulated average return".
 Data: benchmarks/peers-tuning/KIND/records.jsonl, one line per run; runs that are there are not run again.
@@ -119,45 +122,86 @@ def changed(kind, start, point):
     return dataclasses.replace(start, **point)
 
 
-def run(kinds, tasks, seeds, sample, fixed, scale, count):
+def finalists(kind, task, number):
+    """The kind's defaults, and the best settings of the first round on that task."""
+    start = baselines.KINDS[kind].settings()
+    found = ranking(scores(kind)[task, first_budget(kind, task)])[:number]
+    return list(dict.fromkeys([start, *(settings_of(kind, key) for key in found)]))
+
+
+def first_budget(kind, task):
+    return BUDGETS[kind][TASKS.index(task)]
+
+
+def run(kinds, tasks, seeds, settings_for, scale, count):
     for kind in kinds:
-        budgets = dict(zip(TASKS, BUDGETS[kind], strict=True))
         jobs = [
-            Job(task, kind, kind, to_dict(settings), seed, int(scale * budgets[task]), EPISODES[task])
+            Job(
+                task,
+                kind,
+                kind,
+                to_dict(settings),
+                seed,
+                int(scale * first_budget(kind, task)),
+                EPISODES[task],
+            )
             for task in tasks
             for seed in seeds
-            for settings in candidates(kind, sample, fixed)
+            for settings in settings_for(kind, task)
         ]
         for failure in bench.complete(jobs, HERE / kind, lambda some: workers.run_locally(some, count)):
             print("failed:", failure.job, failure.job.settings, failure.reason.splitlines()[-1])
 
 
+def scores(kind):
+    """(task, budget) → settings, as their difference from the kind's defaults in JSON → the scores of its runs."""
+    groups, default = {}, to_dict(baselines.KINDS[kind].settings())
+    for record in bench.finished(HERE / kind).values():
+        key = json.dumps({k: v for k, v in record["settings"].items() if v != default[k]})
+        score = float(np.mean(record["curve"], axis=0)[1])
+        groups.setdefault((record["env"], record["budget"]), {}).setdefault(key, []).append(score)
+    return groups
+
+
+def settings_of(kind, key):
+    """The settings that `scores` calls so."""
+    return baselines.settings_from(kind, {**to_dict(baselines.KINDS[kind].settings()), **json.loads(key)})
+
+
+def ranking(rows):
+    """Settings, best first."""
+    return sorted(rows, key=lambda key: -np.mean(rows[key]))
+
+
+def winner(kind, task):
+    """The best settings of the last round on that task, which is the one with the longest budget."""
+    rounds = {budget: rows for (env, budget), rows in scores(kind).items() if env == task}
+    return settings_of(kind, ranking(rounds[max(rounds)])[0])
+
+
 def table(kinds, shown):
     for kind in kinds:
-        groups, default = {}, to_dict(baselines.KINDS[kind].settings())
-        for record in bench.finished(HERE / kind).values():
-            changes = {k: v for k, v in record["settings"].items() if v != default[k]}
-            key = json.dumps(changes)
-            score = float(np.mean(record["curve"], axis=0)[1])
-            groups.setdefault((record["env"], record["budget"]), {}).setdefault(key, []).append(score)
+        groups = scores(kind)
         for (task, budget), rows in sorted(groups.items()):
-            ordered = sorted(rows.items(), key=lambda row: -np.mean(row[1]))
-            rank = [key for key, _ in ordered].index("{}") + 1 if "{}" in rows else None
+            ordered = ranking(rows)
+            rank = ordered.index("{}") + 1 if "{}" in rows else None
             print(f"\n{kind} on {task}, {budget:,} steps: {len(rows)} settings; the start is number {rank}")
-            for key, scores in ordered[:shown]:
-                print(f"  {np.mean(scores):8.1f}  ({len(scores)} seeds, worst {min(scores):.1f})  {key}")
+            for key in ordered[:shown]:
+                print(
+                    f"  {np.mean(rows[key]):8.1f}  ({len(rows[key])} seeds, worst {min(rows[key]):.1f})  {key}"
+                )
         together(kind, groups, shown)
 
 
 def together(kind, groups, shown):
-    """One setting for all tasks: the mean normalised score."""
-    common = set.intersection(*(set(rows) for rows in groups.values())) if len(groups) == len(TASKS) else ()
-    scores = {
-        key: np.mean([normalised(np.mean(rows[key]), task) for (task, _), rows in groups.items()])
-        for key in common
+    """One setting for all tasks: the mean normalised score of the first round."""
+    first = {task: groups.get((task, first_budget(kind, task)), {}) for task in TASKS}
+    common = set.intersection(*(set(rows) for rows in first.values()))
+    means = {
+        key: np.mean([normalised(np.mean(rows[key]), task) for task, rows in first.items()]) for key in common
     }
-    for key in sorted(scores, key=scores.get, reverse=True)[:shown]:
-        print(f"  all tasks {scores[key]:6.3f}  {key}")
+    for key in sorted(means, key=means.get, reverse=True)[:shown]:
+        print(f"  all tasks {means[key]:6.3f}  {key}")
 
 
 def plain(value):
@@ -174,6 +218,9 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=list(TUNING_SEEDS)[:3])
     parser.add_argument("--sample", type=int, default=0, help="points of the grid; 0 takes all")
     parser.add_argument("--fix", nargs="+", default=[], metavar="NAME=JSON", help="settings that are decided")
+    parser.add_argument(
+        "--finalists", type=int, default=0, help="instead of a grid, that many of the first round"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the budgets")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--shown", type=int, default=3)
@@ -182,8 +229,13 @@ def main():
         parser.error(f"tuning seeds lie in {TUNING_SEEDS.start}-{TUNING_SEEDS.stop - 1}, got {options.seeds}")
     if options.what == "run":
         fixed = {name: plain(json.loads(value)) for name, value in (f.split("=") for f in options.fix)}
-        scale, workers = options.scale, options.workers
-        run(options.kinds, options.tasks, options.seeds, options.sample, fixed, scale, workers)
+
+        def settings_for(kind, task):
+            if options.finalists:
+                return finalists(kind, task, options.finalists)
+            return candidates(kind, options.sample, fixed)
+
+        run(options.kinds, options.tasks, options.seeds, settings_for, options.scale, options.workers)
     table(options.kinds, options.shown)
 
 
