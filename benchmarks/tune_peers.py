@@ -11,7 +11,6 @@ Data: benchmarks/peers-tuning/KIND/records.jsonl, one line per run; runs that ar
 """
 
 import argparse
-import dataclasses
 import itertools
 import json
 from pathlib import Path
@@ -22,7 +21,7 @@ from ddopg import baselines
 from ddopg.experiments import bench, workers
 from ddopg.experiments.jobs import Job
 from ddopg.experiments.stats import normalised
-from ddopg.plain import to_dict
+from ddopg.plain import changed, to_dict
 
 HERE = Path(__file__).parent / "peers-tuning"
 TASKS = ("cartpole", "mountaincar", "swimmer")
@@ -110,16 +109,17 @@ def candidates(kind, sample, fixed):
         order = np.random.default_rng(0).permutation(len(points))
         points = [points[i] for i in order[:sample]]
     start = baselines.KINDS[kind].settings()
-    settings = [start, *(changed(kind, start, point) for point in points)]
+    settings = [start, *(changed(start, completed(kind, point)) for point in points)]
     return list(dict.fromkeys(settings))
 
 
-def changed(kind, start, point):
+def completed(kind, point):
+    """The point of the grid with what follows from it."""
     if kind == "ars":
-        point = {**point, "top": max(1, point["directions"] // 2)}
+        return {**point, "top": max(1, point["directions"] // 2)}
     if kind in ("ppo", "trpo"):
-        point = {**point, "minibatch": 50 if kind == "ppo" else 125}
-    return dataclasses.replace(start, **point)
+        return {**point, "minibatch": 50 if kind == "ppo" else 125}
+    return point
 
 
 def finalists(kind, task, number):
@@ -165,7 +165,7 @@ def scores(kind):
 
 def settings_of(kind, key):
     """The settings that `scores` calls so."""
-    return baselines.settings_from(kind, {**to_dict(baselines.KINDS[kind].settings()), **json.loads(key)})
+    return changed(baselines.KINDS[kind].settings(), json.loads(key))
 
 
 def ranking(rows):
@@ -204,10 +204,6 @@ def together(kind, groups, shown):
         print(f"  all tasks {means[key]:6.3f}  {key}")
 
 
-def plain(value):
-    return tuple(value) if isinstance(value, list) else value
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -228,7 +224,7 @@ def main():
     if not set(options.seeds) <= set(TUNING_SEEDS):
         parser.error(f"tuning seeds lie in {TUNING_SEEDS.start}-{TUNING_SEEDS.stop - 1}, got {options.seeds}")
     if options.what == "run":
-        fixed = {name: plain(json.loads(value)) for name, value in (f.split("=") for f in options.fix)}
+        fixed = {name: json.loads(value) for name, value in (f.split("=") for f in options.fix)}
 
         def settings_for(kind, task):
             if options.finalists:
