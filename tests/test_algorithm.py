@@ -156,7 +156,7 @@ def test_a_proposal_is_told_once():
     state, (proposal, *_) = ask(init(POLICY, config, 0), POLICY, config)
     trajectory = rollout(Target(), POLICY, proposal.theta, proposal.seed)
     told, _ = tell(state, proposal, trajectory, POLICY, config)
-    with pytest.raises(TrajectoryError, match=r"proposal 0 is not waiting.*waiting: \[1, 2, 3, 4\]"):
+    with pytest.raises(TrajectoryError, match=r"proposal 0 is not waiting.*waiting: 1, 2, 3, 4\. Each"):
         tell(told, proposal, trajectory, POLICY, config)
 
 

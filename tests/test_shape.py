@@ -17,6 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 ORDER = [
     "_version",
     "errors",
+    "locks",
     "interrupts",
     "pools",
     "plain",

@@ -13,7 +13,6 @@ import numpy as np
 from ddopg import explore
 from ddopg.config import Config
 from ddopg.data import Evidence, Trajectory
-from ddopg.errors import TrajectoryError, require
 from ddopg.evidence import length_scale_in_use, prepare
 from ddopg.improve import Improvement, error_at, improve
 from ddopg.magnitude import LARGEST_BOUND, is_sound, remark, reward_unit
@@ -22,7 +21,7 @@ from ddopg.memory import add as remember
 from ddopg.optimise import Outcome
 from ddopg.policies import Policy
 from ddopg.propose import check_share, first_policy, integer, propose, stream, warmth
-from ddopg.state import ADDED, Incumbent, Proposal, State
+from ddopg.state import ADDED, Incumbent, Proposal, State, require_waiting
 
 
 class Info(NamedTuple):
@@ -80,12 +79,7 @@ def tell(
     state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
 ) -> tuple[State, Info]:
     """One turn of Algorithm 1, from the sampled trajectory to the next policy."""
-    waiting = [p.number for p in state.pending]
-    require(
-        proposal.number in waiting,
-        f"proposal {proposal.number} is not waiting for a rollout; waiting: {waiting}. Each proposal is told once",
-        TrajectoryError,
-    )
+    require_waiting([p.number for p in state.pending], proposal.number)
     state = state._replace(
         pending=tuple(p for p in state.pending if p.number != proposal.number),
         steps=state.steps + trajectory.length,

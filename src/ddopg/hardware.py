@@ -28,6 +28,7 @@ from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import MissingPackageError, TrajectoryError, require
 from ddopg.exports import POLICY
 from ddopg.foreign import root_mean_square
+from ddopg.state import require_waiting
 
 PROPOSALS = "proposals"
 MODEL, ABOUT = "policy.onnx", "proposal.json"
@@ -116,18 +117,15 @@ def proposal_of(agent: DDOPG, path: Path, log: Log, number: int | None) -> Propo
         number = int(path.absolute().parent.name) if path.absolute().parent.name.isdigit() else None
     if number is None and len(waiting) == 1:
         (number,) = waiting
+    listed = ", ".join(map(str, waiting)) or "none"
     require(
         number is not None,
-        f"{path} does not say which proposal was rolled out, and {len(waiting)} are waiting ({_list(waiting)}); give "
+        f"{path} does not say which proposal was rolled out, and {len(waiting)} are waiting ({listed}); give "
         "--proposal NUMBER, or put the file into the proposal's directory",
         TrajectoryError,
     )
-    require(
-        number in waiting,
-        f"proposal {number} is not waiting for a rollout; waiting: {_list(waiting)}. Each proposal is told once",
-        TrajectoryError,
-    )
     assert number is not None
+    require_waiting(waiting, number)
     return waiting[number]
 
 
@@ -187,7 +185,3 @@ def _from_table(path: Path, table: dict[str, Any]) -> Log:
     observations, actions, rewards = (table[name] for name in ARRAYS)
     number = None if number is None else int(np.asarray(number).item())
     return Log(observations, actions, rewards, bool(ended[-1]), number)
-
-
-def _list(numbers: Any) -> str:
-    return ", ".join(map(str, numbers)) or "none"

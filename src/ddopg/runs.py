@@ -24,6 +24,7 @@ from ddopg.envs.gym_adapter import Problem
 from ddopg.errors import ArtefactError, StoreError, require
 from ddopg.improve import first_memory
 from ddopg.leaves import Leaf
+from ddopg.locks import FileLock
 from ddopg.policies import Policy
 from ddopg.rows import Description, Evaluation, Failure
 from ddopg.state import Proposal, State
@@ -40,9 +41,7 @@ class RunStore:
 
     description: Description
 
-    def __init__(
-        self, directory: Path, writer: tables.SoleWriter | None, connection: sqlite3.Connection
-    ) -> None:
+    def __init__(self, directory: Path, writer: FileLock | None, connection: sqlite3.Connection) -> None:
         self.directory, self.path = directory, directory / tables.STORE
         self._connection, self._writer = connection, writer
         self._stored: dict[str, Row | None] = {}  # leaves of the state in the file; None: to be written anew
@@ -248,7 +247,7 @@ def _seal_of_state(chain: bytes, parts: Mapping[str, tuple[Any, ...]]) -> bytes:
     return rows.seal_of(chain, *(value for name in sorted(parts) for value in (name, *parts[name])))
 
 
-def _close(connection: sqlite3.Connection, writer: tables.SoleWriter | None) -> None:
+def _close(connection: sqlite3.Connection, writer: FileLock | None) -> None:
     connection.close()
     if writer is not None:
         writer.release()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ddopg.errors import TrajectoryError, require
 from ddopg.memory import Memory
 
 ADDED = "added"  # the purpose of a trajectory that was not asked for
@@ -51,3 +53,13 @@ class State(NamedTuple):
     def added(self) -> int:
         """Trajectories in the memory that were not asked for."""
         return self.memory.size - self.told
+
+
+def require_waiting(waiting: Collection[int], number: int) -> None:
+    """A rollout may be told only of a proposal that waits for one."""
+    require(
+        number in waiting,
+        f"proposal {number} is not waiting for a rollout; waiting: {', '.join(map(str, waiting)) or 'none'}. "
+        "Each proposal is told once",
+        TrajectoryError,
+    )

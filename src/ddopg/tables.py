@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ddopg.errors import ArtefactError, StoreError, require
+from ddopg.locks import FileLock
 
 SCHEMA = 1
 APPLICATION = 0x64644F50  # "ddOP"
@@ -122,39 +123,23 @@ def complaints(path: Path, what: str) -> Iterator[None]:
         ) from error
 
 
-class SoleWriter:
-    """Only one process may go on with a run; the lock falls with the process, however it ends."""
-
-    def __init__(self, directory: Path) -> None:
-        self._file = -1
-        try:
-            import fcntl
-        except (
-            ImportError
-        ):  # no such lock on this system; two writers would still meet at the number of a rollout
-            return
-        try:
-            self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self.release()
-            raise StoreError(
-                f"another process is at work on {directory}; wait for its end, or stop it, and try again"
-            ) from error
-        except OSError as error:
-            raise StoreError(
-                f"cannot write into {directory}: {error.strerror or error}; choose a writable directory"
-            ) from error
-
-    def release(self) -> None:
-        """Let others in; a second call does nothing."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+def sole_writer(directory: Path) -> FileLock:
+    """Only one process may go on with a run. Where there are no locks, two would still meet at the number of a
+    rollout."""
+    try:
+        return FileLock(directory / LOCK)
+    except BlockingIOError as error:
+        raise StoreError(
+            f"another process is at work on {directory}; wait for its end, or stop it, and try again"
+        ) from error
+    except OSError as error:
+        raise StoreError(
+            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory"
+        ) from error
 
 
 @contextmanager
-def owned(directory: Path, create: bool) -> Iterator[SoleWriter]:
+def owned(directory: Path, create: bool) -> Iterator[FileLock]:
     """The lock of the directory, given back if what follows fails."""
     try:
         if create:
@@ -168,7 +153,7 @@ def owned(directory: Path, create: bool) -> Iterator[SoleWriter]:
         f"{directory} holds no {STORE}; give the directory of a run",
         ArtefactError,
     )
-    writer = SoleWriter(directory)
+    writer = sole_writer(directory)
     try:
         yield writer
     except BaseException:

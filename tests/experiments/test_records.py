@@ -87,3 +87,12 @@ with records.sole_writer(pathlib.Path({str(tmp_path)!r})):
         holder.kill()
     with records.sole_writer(tmp_path):
         pass
+
+
+def test_a_lock_that_cannot_be_made_is_not_taken_for_another_writer(tmp_path):
+    (tmp_path / "lock").mkdir()
+    with (
+        pytest.raises(ArtefactError, match=r"cannot write into .*: Is a directory; choose .* with --data"),
+        records.sole_writer(tmp_path, "--data"),
+    ):
+        pass

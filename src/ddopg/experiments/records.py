@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ddopg.errors import ArtefactError
+from ddopg.locks import FileLock
 
 Record = dict[str, Any]
 
@@ -53,21 +54,21 @@ def repair(path: Path) -> None:
 
 @contextmanager
 def sole_writer(directory: Path, option: str = "--out", patient: bool = False) -> Iterator[None]:
-    """Only one benchmark may write into a directory; the lock falls with the process, however it ends. Who is patient
-    waits for the other."""
+    """Only one benchmark may write into a directory. Who is patient waits for the other."""
     try:
-        import fcntl
-    except ImportError:  # no such lock on this system
+        lock = FileLock(directory / "lock", patient)
+    except BlockingIOError as error:
+        raise ArtefactError(
+            f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
+        ) from error
+    except OSError as error:
+        raise ArtefactError(
+            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory with {option}"
+        ) from error
+    try:
         yield
-        return
-    with (directory / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
-        except OSError as error:
-            raise ArtefactError(
-                f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
-            ) from error
-        yield
+    finally:
+        lock.release()
 
 
 def _parsed(path: Path, number: int, line: bytes) -> Record:
