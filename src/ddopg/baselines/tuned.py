@@ -33,6 +33,7 @@ TRPO = TRPOSettings(batch=1000, discount=0.999, std=0.5, whiten=True)
 TRPO_BY_TASK = {
     "cartpole": replace(TRPO, batch=500),
     "mountaincar": replace(TRPO, batch=500, max_kl=0.03, hidden=(64, 64)),
+    "swimmer": TRPOSettings(max_kl=0.01, hidden=(64, 64), trace=0.9),
 }
 
 SAC = SACSettings(learning_rate=3e-3, hidden=(64, 64), minibatch=64, discount=0.98, tau=0.02, whiten=True)
