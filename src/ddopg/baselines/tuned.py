@@ -26,7 +26,7 @@ REINFORCE_BY_TASK = {
 
 PPO = PPOSettings(batch=500, clip=0.4, hidden=(64, 64), discount=0.999, std=0.5, whiten=True)
 PPO_BY_TASK = {
-    "swimmer": PPOSettings(batch=500, clip=0.1, discount=0.999, trace=0.9, std=0.5),
+    "swimmer": PPOSettings(learning_rate=1e-3, hidden=(64, 64), discount=0.999, trace=0.9),
 }
 
 TRPO = TRPOSettings(batch=1000, discount=0.999, std=0.5, whiten=True)
