@@ -409,8 +409,10 @@ class TestCommand:
         image = picture_of(tmp_path / f"{name}.png")
         assert image.shape[1] > 1000
 
-    @pytest.mark.parametrize("name", ["ablation-history", "ablation-lengthscale", "ablation-temperature"])
-    def test_the_committed_ablations_are_complete(self, name):
+    @pytest.mark.parametrize(
+        "name", ["benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"]
+    )
+    def test_the_committed_runs_are_complete(self, name):
         planned = [job.key for job in figures.figure(name).plan(False)]
         assert sorted(keys(ROOT / "benchmarks/figures" / name)) == sorted(planned)
 
