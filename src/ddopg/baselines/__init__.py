@@ -32,7 +32,7 @@ class Kind(NamedTuple):
 
     home: str  # module:function
     settings: type
-    packages: tuple[str, ...] = ()  # of the extra `baselines`
+    packages: tuple[str, ...] = ()
 
 
 class Method(NamedTuple):
@@ -47,6 +47,7 @@ class Method(NamedTuple):
         return self.by_task.get(env, self.settings)
 
 
+EXTRA = "baselines"  # what installs the packages of all kinds
 _SB3 = ("stable_baselines3", "sb3_contrib", "torch")
 
 KINDS = {
@@ -100,9 +101,13 @@ def learner(kind: str) -> Callable[..., Any]:
 
 def check_packages(kind: str) -> None:
     """Raise a `MissingPackageError` unless all that the kind needs is installed."""
-    for package in _kind(kind).packages:
-        if find_spec(package) is None:
-            raise MissingPackageError(f"{kind} needs {package}", "baselines")
+    for package in missing_packages(kind):
+        raise MissingPackageError(f"{kind} needs {package}", EXTRA)
+
+
+def missing_packages(kind: str) -> list[str]:
+    """Packages that the kind needs and that are not installed."""
+    return [package for package in _kind(kind).packages if find_spec(package) is None]
 
 
 def settings_from(kind: str, values: dict[str, Any]) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ddopg import baselines
-from ddopg.errors import MissingPackageError
 from ddopg.experiments import bench, jobs
 from ddopg.experiments.jobs import Job
 from ddopg.experiments.records import Record
@@ -28,16 +27,16 @@ def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: b
 
 def installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
     """The jobs whose packages are there; the others are left out, with a word if asked."""
-    missing: dict[str, str] = {}
-    for job in wanted:
-        try:
-            baselines.check_packages(job.kind)
-        except MissingPackageError as error:
-            missing[job.method] = str(error)
-    if missing and tell:
-        reasons = "; ".join(dict.fromkeys(missing.values()))
-        print(f"ddopg: left out: {', '.join(missing)}: {reasons}", file=sys.stderr)
-    return [job for job in wanted if job.method not in missing]
+    missing = {job.method: baselines.missing_packages(job.kind) for job in wanted}
+    left_out = [method for method, packages in missing.items() if packages]
+    if left_out and tell:
+        packages = dict.fromkeys(package for method in left_out for package in missing[method])
+        print(
+            f"ddopg: left out: {', '.join(left_out)}, which need {', '.join(packages)}; "
+            f'get them with pip install "ddopg[{baselines.EXTRA}]"',
+            file=sys.stderr,
+        )
+    return [job for job in wanted if job.method not in left_out]
 
 
 def collect(wanted: Sequence[Job], data: Path) -> dict[tuple[str, str], list[Record]]:
