@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from ddopg.config import preset
-from ddopg.experiments import bench, stats, workers
-from ddopg.experiments.jobs import Job
-from ddopg.plain import changed, to_dict
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench import stats, workers
+from ddopg.experiments.bench.jobs import Job
+from ddopg.support.records import changed, to_dict
 
 HERE = Path(__file__).parent / "default"
 BUDGETS = {"cartpole": 4_000, "mountaincar": 30_000, "swimmer": 60_000}

@@ -24,11 +24,11 @@ import gymnasium as gym
 import numpy as np
 
 import ddopg
-from ddopg import algorithm
-from ddopg.algorithm import Info
-from ddopg.memory import add
-from ddopg.players import asked_ahead
-from ddopg.tables import STORE
+from ddopg.core import algorithm
+from ddopg.core.algorithm import Info
+from ddopg.core.memory import add
+from ddopg.rollouts.scheduling import asked_ahead
+from ddopg.storage.database import STORE
 
 OUT = Path(__file__).parent / "growth"
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "growth.png"

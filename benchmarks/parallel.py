@@ -23,10 +23,10 @@ import numpy as np
 
 import ddopg
 from ddopg.baselines.base import Checkpoint
-from ddopg.experiments.jobs import Judge, learning_curve
-from ddopg.experiments.stats import SOLVED, steps_to_solved, stratified_bootstrap, summarise
-from ddopg.plain import to_dict
-from ddopg.players import Here, Locally, OnRay
+from ddopg.experiments.bench.jobs import Judge, learning_curve
+from ddopg.experiments.bench.stats import SOLVED, steps_to_solved, stratified_bootstrap, summarise
+from ddopg.rollouts.scheduling import Here, Locally, OnRay
+from ddopg.support.records import to_dict
 
 OUT = Path(__file__).parent / "parallel" / "results.json"
 PENDULUM, PAUSE, ROLLOUTS = "parallel:PausingPendulum-v0", 0.005, 48

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from default import BUDGETS, OTHERS, groups
 
+from ddopg.experiments.bench.stats import SOLVED
 from ddopg.experiments.figures import curves
 from ddopg.experiments.figures.curves import BLUE, RED, Band, Look
-from ddopg.experiments.stats import SOLVED
 
 FLOOR = {
     "cartpole": 0,

@@ -17,11 +17,11 @@ from statistics import median
 import numpy as np
 
 import ddopg
-from ddopg.algorithm import Info
-from ddopg.memory import add
-from ddopg.rollout import rollout
-from ddopg.state import Proposal
-from ddopg.tables import STORE
+from ddopg.core.algorithm import Info
+from ddopg.core.memory import add
+from ddopg.core.state import Proposal
+from ddopg.rollouts.playing import rollout
+from ddopg.storage.database import STORE
 
 OUT = Path(__file__).parent / "store" / "results.json"
 SIZES = (100, 1_000, 10_000)

@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from ddopg import baselines
-from ddopg.experiments import bench, workers
-from ddopg.experiments.jobs import Job
-from ddopg.experiments.stats import normalised
-from ddopg.plain import changed, to_dict
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench import workers
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.stats import normalised
+from ddopg.support.records import changed, to_dict
 
 HERE = Path(__file__).parent / "peers-tuning"
 TASKS = ("cartpole", "mountaincar", "swimmer")

@@ -6,7 +6,7 @@ import jax
 import pytest
 from hypothesis import settings
 
-from ddopg.compilation import keep_compiled_programs
+from ddopg.support.compilation import keep_compiled_programs
 from tests.traps import Trap, ray_cluster
 
 jax.config.update("jax_numpy_rank_promotion", "raise")

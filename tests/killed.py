@@ -10,8 +10,8 @@ import signal
 import sqlite3
 import sys
 
-from ddopg import tables
-from ddopg.cli import main
+from ddopg.cli.main import main
+from ddopg.storage import database as tables
 
 
 def die(connection):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ddopg.data import Evidence, Trajectory
+from ddopg.core.types import Evidence, Trajectory
 from ddopg.policies import Policy, linear
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import ddopg
-from ddopg import leaves
-from ddopg.runs import RunStore
-from ddopg.tables import STORE
+from ddopg.storage import leaves
+from ddopg.storage.database import STORE
+from ddopg.storage.run_store import RunStore
 
 SMALL = ["--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2", "--eval-points", "4"]
 """Options that make a run of the command line small."""

@@ -8,7 +8,7 @@ import pytest
 
 import ddopg
 from ddopg.errors import ConfigError, RolloutError, SpaceError, TrajectoryError
-from ddopg.rollout import rollout
+from ddopg.rollouts.playing import rollout
 from tests.probes import Follow, Scripted, Target
 
 BOX = gym.spaces.Box(-2, 2, (1,), np.float32)

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import ddopg.surrogate as S
-from ddopg import estimators
+import ddopg.core.surrogate as S
 from ddopg.config import SurrogateConfig
-from ddopg.memory import softmax_probabilities
+from ddopg.core import estimators
+from ddopg.core.selection import softmax_probabilities
 from tests.problems import evidence_of, random_problem
 
 FILE = Path(__file__).parents[1] / "examples" / "ddopg_by_hand.py"

@@ -17,7 +17,7 @@ from ddopg.config import (
     preset,
 )
 from ddopg.errors import ConfigError
-from ddopg.plain import from_dict, to_dict
+from ddopg.support.records import from_dict, to_dict
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -9,9 +9,9 @@ import pytest
 
 import ddopg
 from ddopg import numpy_policy
-from ddopg.deploy import to_onnx
 from ddopg.errors import ArtefactError, SpaceError
 from ddopg.policies import custom, mlp
+from ddopg.storage.onnx import to_onnx
 from tests.probes import Follow
 from tests.recorded import contents, quick
 

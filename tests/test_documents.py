@@ -24,8 +24,8 @@ import pytest
 
 import ddopg
 from ddopg import baselines
-from ddopg.cli import main, parse
-from ddopg.options import Bench
+from ddopg.cli.main import main, parse
+from ddopg.cli.options import Bench
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

@@ -11,13 +11,17 @@ import jax
 import numpy as np
 
 import ddopg
-from ddopg import algorithm, evidence, explore, remote, runs
+from ddopg.core import algorithm
+from ddopg.core import param_scaling as explore
+from ddopg.core import surrogate_data as evidence
+from ddopg.core.log_likelihood_cache import Pairs
+from ddopg.envs.adapter import make
 from ddopg.envs.base import initial_observation
-from ddopg.envs.gym_adapter import make
-from ddopg.pairs import Pairs
 from ddopg.policies import mlp
-from ddopg.rollout import rollout
-from ddopg.simulation import simulate
+from ddopg.rollouts import wire as remote
+from ddopg.rollouts.compiled import simulate
+from ddopg.rollouts.playing import rollout
+from ddopg.storage import run_store as runs
 
 BUDGETS = {
     "default": {"cartpole": 6_000, "mountaincar": 20_000, "swimmer": 150_000},

@@ -8,10 +8,10 @@ import optax
 from hot_loop.problem import PENALTY, RATE
 
 from ddopg.config import SurrogateConfig
-from ddopg.data import Evidence
-from ddopg.optimise import maximise
+from ddopg.core.optimisers import maximise
+from ddopg.core.surrogate import objective, weigher
+from ddopg.core.types import Evidence
 from ddopg.policies import mlp
-from ddopg.surrogate import objective, weigher
 
 
 def ours(size):

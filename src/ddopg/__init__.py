@@ -1,42 +1,42 @@
 """Data-efficient policy search from few, expensive rollouts: DD-OPG on JAX.
 
-Importing the package registers the tasks with Gymnasium and nothing else; the names below load on first use, so
-that the command line answers before JAX is imported.
+Importing the package registers the tasks with Gymnasium, as soon as that is imported, and nothing else; the names
+below load on first use, so that the command line answers before JAX is imported.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ddopg import envs
 from ddopg._version import __version__
+from ddopg.support.imports import after_import
 
 if TYPE_CHECKING:
     from ddopg.agent import DDOPG, Proposal
-    from ddopg.algorithm import Info
-    from ddopg.artefact import TrainedPolicy, load
     from ddopg.config import Config, preset
-    from ddopg.data import Trajectory, make_trajectory
+    from ddopg.core.algorithm import Info
+    from ddopg.core.state import State
+    from ddopg.core.types import Trajectory, make_trajectory
     from ddopg.errors import DDOPGError
     from ddopg.policies import Policy
-    from ddopg.presets import load_config
-    from ddopg.rollout import evaluate
-    from ddopg.state import State
+    from ddopg.rollouts.playing import evaluate
+    from ddopg.storage.policy_file import TrainedPolicy, load
+    from ddopg.support.presets import load_config
 
 _HOMES = {
     "DDOPG": "agent",
     "Proposal": "agent",
-    "Info": "algorithm",
-    "State": "state",
-    "TrainedPolicy": "artefact",
-    "load": "artefact",
+    "Info": "core.algorithm",
+    "State": "core.state",
+    "TrainedPolicy": "storage.policy_file",
+    "load": "storage.policy_file",
     "Config": "config",
     "preset": "config",
-    "Trajectory": "data",
-    "make_trajectory": "data",
+    "Trajectory": "core.types",
+    "make_trajectory": "core.types",
     "DDOPGError": "errors",
     "Policy": "policies",
-    "load_config": "presets",
-    "evaluate": "rollout",
+    "load_config": "support.presets",
+    "evaluate": "rollouts.playing",
 }
 
 __all__ = [
@@ -57,14 +57,36 @@ __all__ = [
     "preset",
 ]
 
-envs.register()
+_MODULES = (
+    "agent",
+    "baselines",
+    "callbacks",
+    "config",
+    "deploy",
+    "envs",
+    "errors",
+    "loggers",
+    "minari",
+    "numpy_policy",
+    "policies",
+)
+"""Public modules that are there after a bare `import ddopg`, too."""
+
+
+def _register_tasks() -> None:
+    import_module("ddopg.envs").register()
+
+
+after_import("gymnasium", _register_tasks)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"ddopg.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'ddopg' has no attribute {name!r}")
     return getattr(import_module(f"ddopg.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_MODULES]

@@ -2,6 +2,6 @@
 
 import sys
 
-from ddopg.cli import main
+from ddopg.cli.main import main
 
 sys.exit(main())

@@ -10,27 +10,27 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from ddopg import algorithm
-from ddopg.algorithm import Info
-from ddopg.artefact import TrainedPolicy, load, policy_for
-from ddopg.budget import Budget
 from ddopg.callbacks import Callback, as_callback, hearing
-from ddopg.compilation import keep_compiled_programs
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
-from ddopg.data import Trajectory, make_trajectory
-from ddopg.display import progress
-from ddopg.envs.gym_adapter import as_vector, known, name_of, posed, spaces_of
-from ddopg.envs.isolated import made
+from ddopg.core import algorithm
+from ddopg.core.algorithm import Info
+from ddopg.core.imitation import Fit, explain, require_fits
+from ddopg.core.problem import build_policy
+from ddopg.core.state import State
+from ddopg.core.types import Description, Failure, Trajectory, make_trajectory
+from ddopg.envs.adapter import as_vector, known, name_of, posed, spaces_of
+from ddopg.envs.isolation import made
 from ddopg.errors import ConfigError, SpaceError, require, require_positive
-from ddopg.foreign import Fit, explain, require_fits
-from ddopg.interrupts import shielded
-from ddopg.players import Place, Window, asked_ahead, place_of, player_at
 from ddopg.policies import Policy
-from ddopg.remote import Game
-from ddopg.rows import Description, Failure
-from ddopg.runs import RunStore
-from ddopg.state import State
+from ddopg.rollouts.budget import Budget
+from ddopg.rollouts.scheduling import Place, Window, asked_ahead, place_of, player_at
+from ddopg.rollouts.wire import Game
+from ddopg.storage.policy_file import TrainedPolicy, load
+from ddopg.storage.run_store import RunStore
+from ddopg.support.compilation import keep_compiled_programs
+from ddopg.support.display import progress
+from ddopg.support.signals import shielded
 
 
 class Proposal:
@@ -116,7 +116,7 @@ class DDOPG:
         self.config = config or preset_config(preset)
         self.problem = posed(self.env, observation_space, action_space, horizon)
         self._network = policy
-        self.policy = policy_for(self.problem, self.config, policy)
+        self.policy = build_policy(self.problem, self.config, policy)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
         self.failures: list[Failure] = []
         self._in_hand: dict[int, Trajectory] = {}  # rolled out by `learn`, but not told: the disk was full

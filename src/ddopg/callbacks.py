@@ -18,11 +18,13 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from ddopg.algorithm import Info
-from ddopg.artefact import TrainedPolicy, write_atomically
+from ddopg.core.algorithm import Info
+from ddopg.core.seeding import FIRST_EVALUATION_SEED
+from ddopg.core.types import Evaluation
 from ddopg.errors import require
-from ddopg.rollout import FIRST_EVALUATION_SEED, evaluate
-from ddopg.rows import Evaluation
+from ddopg.rollouts.playing import evaluate
+from ddopg.storage.policy_file import TrainedPolicy
+from ddopg.support.files import write_atomically
 
 
 class Learner(Protocol):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import ddopg
-from ddopg.rollout import rollout
+from ddopg.rollouts.playing import rollout
 from tests.test_agent import config
 
 pytestmark = pytest.mark.slow

@@ -10,10 +10,11 @@ import pytest
 
 from ddopg import baselines
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, PPOSettings, ReinforceSettings
-from ddopg.envs.gym_adapter import make
+from ddopg.core.seeding import FIRST_EVALUATION_SEED
+from ddopg.envs.adapter import make
 from ddopg.errors import ConfigError, MissingPackageError, UnknownNameError
-from ddopg.plain import to_dict
-from ddopg.rollout import FIRST_EVALUATION_SEED, rollout
+from ddopg.rollouts.playing import rollout
+from ddopg.support.records import to_dict
 
 HEAVY = {"ppo", "trpo", "sac"}
 LONG = {"ddopg-paper", "ddopg-released"}

@@ -21,9 +21,9 @@ from ddopg.baselines.reinforce import (
 )
 from ddopg.baselines.scaling import identity
 from ddopg.baselines.settings import ReinforceSettings
-from ddopg.envs.gym_adapter import problem_of
+from ddopg.envs.adapter import problem_of
 from ddopg.policies import mlp
-from ddopg.rollout import evaluate
+from ddopg.rollouts.playing import evaluate
 from tests.probes import Follow, Target
 
 

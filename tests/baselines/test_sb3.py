@@ -7,8 +7,8 @@ import pytest
 from ddopg import baselines
 from ddopg.baselines import sb3
 from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
-from ddopg.envs.gym_adapter import make
-from ddopg.rollout import evaluate
+from ddopg.envs.adapter import make
+from ddopg.rollouts.playing import evaluate
 
 pytestmark = pytest.mark.slow
 

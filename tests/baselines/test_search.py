@@ -10,7 +10,7 @@ from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling
 from ddopg.baselines.search import Trial, ars, ars_step, cma_es, random_search
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
 from ddopg.policies import mlp
-from ddopg.rollout import evaluate
+from ddopg.rollouts.playing import evaluate
 from tests.probes import Follow, Target
 
 

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 import ddopg.envs
-from ddopg.envs import JAX, PYTHON, cartpole
+from ddopg.envs import JAX, PYTHON
+from ddopg.envs.tasks.cartpole import physics as cartpole
 
 ddopg.envs.register()
 

@@ -9,8 +9,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import ddopg.envs
-from ddopg.envs import CARTPOLE, ENVS, PYTHON, SWIMMER, Task, drawing, initial_observation, mountaincar
-from ddopg.envs.mujoco_swimmer import Camera
+from ddopg.envs import CARTPOLE, ENVS, PYTHON, SWIMMER, Task, drawing, initial_observation
+from ddopg.envs.tasks.mountaincar import physics as mountaincar
+from ddopg.envs.tasks.swimmer.mujoco_model import Camera
 from tests.envs.policies import rewards
 
 IDS = [identifier for identifier, _ in ENVS.values()]
@@ -42,7 +43,8 @@ def test_registering_again_changes_nothing():
 
 def test_importing_the_tasks_loads_no_simulator():
     code = (
-        "import sys, ddopg.envs; ddopg.envs.register(); import ddopg.envs.cartpole, ddopg.envs.swimmer; "
+        "import sys, ddopg.envs; ddopg.envs.register(); import ddopg.envs.tasks.cartpole.physics; "
+        "import ddopg.envs.tasks.swimmer.physics; "
         "print([m for m in ('jax', 'mujoco', 'Box2D', 'PIL') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -216,7 +218,7 @@ def test_without_opengl_the_swimmer_is_drawn_flat_and_says_so_once(monkeypatch):
     def broken(legacy_inertia):
         raise RuntimeError("no display")
 
-    monkeypatch.setattr("ddopg.envs.mujoco_swimmer._Scene", broken)
+    monkeypatch.setattr("ddopg.envs.tasks.swimmer.mujoco_model._Scene", broken)
     camera, state = Camera(), SWIMMER.start([0.1] * 10, PYTHON)
     with pytest.warns(UserWarning, match="MUJOCO_GL"):
         first = camera.paint(state)

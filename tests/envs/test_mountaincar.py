@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from ddopg.envs import mountaincar
+from ddopg.envs.tasks.mountaincar import physics as mountaincar
 from tests.envs.recordings import each
 
 

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from ddopg.envs import PYTHON, SWIMMER
-from ddopg.envs.chain import JOINT_LIMIT, link
-from ddopg.envs.mujoco_swimmer import xml
-from ddopg.envs.swimmer import swimmer
+from ddopg.envs.tasks.swimmer.chain import JOINT_LIMIT, link
+from ddopg.envs.tasks.swimmer.mujoco_model import xml
+from ddopg.envs.tasks.swimmer.physics import swimmer
 from tests.envs.policies import returns, starts
 from tests.envs.recordings import each, replay, replay_compiled
 

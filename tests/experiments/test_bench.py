@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ddopg.cli import main
-from ddopg.experiments import bench, workers
-from ddopg.experiments.jobs import make_job, plan
+from ddopg.cli.main import main
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench import workers
+from ddopg.experiments.bench.jobs import make_job, plan
 from tests.waiting import gone, wait_until
 
 WORLD, RAISES, DIES, SLOW = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises", "Dies", "Slow"))
@@ -37,7 +38,7 @@ def start(*arguments):
 
 def in_process(jobs):
     """Events without processes, for tests of what is done with them."""
-    from ddopg.experiments.jobs import run
+    from ddopg.experiments.bench.jobs import run
 
     for job in jobs:
         yield workers.Done(job, run(job))

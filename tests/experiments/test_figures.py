@@ -17,12 +17,17 @@ import pytest
 import scipy.stats
 
 from ddopg import baselines
-from ddopg.cli import main
+from ddopg.cli.main import main
+from ddopg.cli.options import Figure
 from ddopg.config import preset
-from ddopg.data import make_trajectory
-from ddopg.envs.gym_adapter import make
+from ddopg.core.seeding import FIRST_EVALUATION_SEED
+from ddopg.core.types import make_trajectory
+from ddopg.envs.adapter import make
 from ddopg.errors import ArtefactError, UnknownNameError
-from ddopg.experiments import bench, figures, workers
+from ddopg.experiments import figures
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench import workers
+from ddopg.experiments.bench.jobs import make_job, marks_of, plan
 from ddopg.experiments.figures import (
     ablation,
     benchmark,
@@ -34,11 +39,9 @@ from ddopg.experiments.figures import (
 )
 from ddopg.experiments.figures.ablation import Ablation, Size, Variant
 from ddopg.experiments.figures.curves import Look
-from ddopg.experiments.jobs import make_job, marks_of, plan
-from ddopg.options import Figure
-from ddopg.plain import changed, to_dict
 from ddopg.policies import linear, squashed
-from ddopg.rollout import FIRST_EVALUATION_SEED, rollout
+from ddopg.rollouts.playing import rollout
+from ddopg.support.records import changed, to_dict
 from tests import reference
 from tests.experiments.test_bench import in_process, keys
 from tests.waiting import wait_until
@@ -419,7 +422,7 @@ class TestCommand:
     def test_a_killed_figure_goes_on_and_counts_nothing_twice(self, tmp_path):
         code = """
 import sys
-from ddopg.cli import main
+from ddopg.cli.main import main
 from ddopg.experiments.figures import benchmark
 benchmark.QUICK = (benchmark.Part(("random",), {"cartpole": 10_000}, (1, 2, 3, 4), 2),)
 sys.exit(main(["figure", "benchmark", "--quick", "--quiet"]))
@@ -510,7 +513,7 @@ sys.exit(main(["figure", "benchmark", "--quick", "--quiet"]))
 
     def test_the_command_knows_every_figure(self):
         assert Figure.__annotations__["name"].count("FigureName") == 1
-        from ddopg.options import FigureName
+        from ddopg.cli.options import FigureName
 
         assert set(FigureName.__args__) == set(figures.HOMES)
 
@@ -541,7 +544,7 @@ def test_methods_of_different_budgets_do_not_share_a_table():
 
 
 def test_waiting_for_a_figure_names_its_own_option(tmp_path):
-    from ddopg.experiments import records
+    from ddopg.experiments.bench import records
 
     started = time.monotonic()
     with (

@@ -7,11 +7,11 @@ import pytest
 
 from ddopg.baselines.base import Checkpoint
 from ddopg.baselines.settings import RandomSettings
+from ddopg.core.seeding import FIRST_EVALUATION_SEED
 from ddopg.errors import RolloutError
-from ddopg.experiments.jobs import Job, Judge, learning_curve, marks_of, plan, run
-from ddopg.plain import to_dict
+from ddopg.experiments.bench.jobs import Job, Judge, learning_curve, marks_of, plan, run
 from ddopg.policies import linear
-from ddopg.rollout import FIRST_EVALUATION_SEED
+from ddopg.support.records import to_dict
 from tests.worlds import Logged
 
 WORLD = "tests.worlds:Logged-v0"
@@ -125,7 +125,7 @@ class TestRun:
         assert run(job(settings={**job().settings, "probes": 0}))["curve"] != run(job())["curve"]
 
     def test_a_value_that_is_not_a_number_fails_the_job(self, monkeypatch):
-        monkeypatch.setattr("ddopg.rollout.evaluate", lambda *_: np.array([1.0, np.nan]))
+        monkeypatch.setattr("ddopg.rollouts.playing.evaluate", lambda *_: np.array([1.0, np.nan]))
         with pytest.raises(RolloutError, match="mean return of the policy after 0 steps is nan"):
             run(job())
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ddopg.experiments import records
+from ddopg.experiments.bench import records
 from tests.traps import ROOT
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ddopg.errors import ArtefactError
-from ddopg.experiments import records
+from ddopg.experiments.bench import records
 
 ROWS = [{"key": "a", "value": 1.5}, {"key": "b", "curve": [[1, 2.0]]}]
 
@@ -72,7 +72,7 @@ def test_numbers_that_json_does_not_know_are_not_written(path):
 def test_a_directory_has_one_writer_and_a_dead_one_does_not_count(tmp_path):
     code = f"""
 import sys, time, pathlib
-from ddopg.experiments import records
+from ddopg.experiments.bench import records
 with records.sole_writer(pathlib.Path({str(tmp_path)!r})):
     print("holding", flush=True)
     time.sleep(60)

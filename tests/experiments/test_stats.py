@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddopg.experiments import stats
+from ddopg.experiments.bench import stats
 
 NUMBERS = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=23)
 

@@ -17,19 +17,20 @@ import pytest
 from optuna.trial import TrialState
 
 import ddopg
-from ddopg import tuning
-from ddopg.cli import main, parse
+from ddopg.cli import tune as tuning
+from ddopg.cli.main import main, parse
 from ddopg.config import preset
 from ddopg.errors import ConfigError, RolloutError
-from ddopg.experiments import bench, workers
-from ddopg.experiments.stats import iqm
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench import workers
+from ddopg.experiments.bench.stats import iqm
+from ddopg.experiments.bench.workers import Done, Failed, Progressed
 from ddopg.experiments.tuning import ranges, storages, trials, verdict
 from ddopg.experiments.tuning import study as studies
 from ddopg.experiments.tuning.ranges import Range, space_of
 from ddopg.experiments.tuning.study import Plan
 from ddopg.experiments.tuning.trials import Crew
-from ddopg.experiments.workers import Done, Failed, Progressed
-from ddopg.plain import flattened, to_dict
+from ddopg.support.records import flattened, to_dict
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -450,7 +451,7 @@ class TestCommand:
 
     def test_without_optuna_its_absence_is_explained(self, tmp_path, capsys, monkeypatch):
         monkeypatch.setitem(sys.modules, "optuna", None)
-        for name in [name for name in sys.modules if name.startswith("ddopg.tuning")]:
+        for name in [name for name in sys.modules if name.startswith("ddopg.cli.tune")]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.delattr(ddopg, "tuning", raising=False)
         assert main(["tune", "cartpole", "--out", str(tmp_path)]) == 2
@@ -467,7 +468,7 @@ def plan_of(world, tmp_path):
 
 def test_a_source_that_dries_up_for_a_while_is_asked_again():
     """Two workers, one job at first: the second job comes only after the first has ended."""
-    from ddopg.experiments.jobs import make_job
+    from ddopg.experiments.bench.jobs import make_job
 
     jobs = [make_job(WORLD, "random", seed, 6, 1) for seed in (1, 2)]
     ended, given = [], []
@@ -511,7 +512,7 @@ class TestDeadWorkers:
         assert killed == whole
 
     def test_a_run_that_kills_every_worker_fails_in_the_end(self):
-        from ddopg.experiments.jobs import make_job
+        from ddopg.experiments.bench.jobs import make_job
 
         jobs = [make_job(f"tests.worlds:{name}-v0", "random", 1, 6, 1) for name in ("Dies", "Follow")]
         events = list(workers.run_all(jobs, workers.locally(1), again=2))

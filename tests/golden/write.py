@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 import ddopg
-from ddopg.exports import POLICY
-from ddopg.tables import STORE
+from ddopg.storage.database import STORE
+from ddopg.storage.exports import POLICY
 from tests.probes import Follow
 from tests.recorded import quick
 

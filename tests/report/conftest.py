@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import ddopg
-from ddopg.cli import main
-from ddopg.readings import read_run
+from ddopg.cli.main import main
+from ddopg.storage.reading import read_run
 from tests.recorded import quick
 
 QUICK = ["--eval-episodes", "3", "--eval-points", "4", "--quiet"]

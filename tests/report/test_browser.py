@@ -11,12 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ddopg import estimators, report
-from ddopg.algorithm import gather
-from ddopg.artefact import policy_for
+from ddopg import report
+from ddopg.cli.reproduce import recipe
+from ddopg.core import estimators
+from ddopg.core.algorithm import gather
+from ddopg.core.problem import build_policy
+from ddopg.core.surrogate import estimate, log_weights
 from ddopg.report import section
 from ddopg.report.page import document
-from ddopg.surrogate import estimate, log_weights
 from tests.report import conftest
 from tests.report.conftest import data_of, unpacked
 
@@ -179,7 +181,7 @@ def believed(between, distances, counts, returns, sigma, bound, delta):
 def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimator(visit, readings):
     reading, seen = readings[3], visit()
     seen.page.select_option("#run", "3")
-    policy, config = policy_for(reading.about.problem, reading.about.config), reading.about.config.surrogate
+    policy, config = build_policy(reading.about.problem, reading.about.config), reading.about.config.surrogate
     _, evidence, *_ = gather(reading.state, policy, reading.about.config)
     sample = section.sampled(reading, policy)
     (line, *_) = section.lines(reading, sample)
@@ -194,7 +196,7 @@ def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimato
 
 def test_the_weights_of_the_memory_are_those_of_the_run_itself(visit, readings):
     reading, seen = readings[0], visit()
-    policy, config = policy_for(reading.about.problem, reading.about.config), reading.about.config.surrogate
+    policy, config = build_policy(reading.about.problem, reading.about.config), reading.about.config.surrogate
     _, evidence, selection, *_ = gather(reading.state, policy, reading.about.config)
     log_w = jax.jit(log_weights, static_argnums=(0, 3))(
         policy, reading.state.incumbent.theta, evidence, config
@@ -231,7 +233,7 @@ def test_a_hostile_name_stays_a_name(visit, readings, tmp_path):
     about = readings[0].about._replace(environment=EVIL, version=EVIL)
     hostile = readings[0]._replace(about=about, purposes=[EVIL, *readings[0].purposes[1:]])
     path = tmp_path / "hostile.html"
-    path.write_text(document(report.collected([hostile], EVIL) | {"command": EVIL}))
+    path.write_text(document(report.collected([hostile], EVIL, recipe) | {"command": EVIL}))
     seen = visit(path)
     assert EVIL in seen.page.inner_text("h1")
     assert seen.page.locator("img").count() == 0
@@ -254,7 +256,7 @@ def test_a_video_in_the_directory_plays(visit, directories, tmp_path):
     words = ("play", run, "--video", run / "policy.mp4")
     subprocess.run([sys.executable, "-m", "ddopg", *map(str, words)], check=True, capture_output=True)
     path = tmp_path / "page.html"
-    report.write([run], path, "now")
+    report.write([run], path, "now", recipe)
     seen = visit(path)
     seen.page.wait_for_function("document.querySelector('video').readyState >= 2")
     assert seen.page.evaluate("document.querySelector('video').videoWidth") > 0
@@ -264,7 +266,7 @@ def test_a_video_in_the_directory_plays(visit, directories, tmp_path):
 def test_a_run_without_a_surrogate_or_a_video_says_so(visit, readings, tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MOST_SECTIONS", 0)
     path = tmp_path / "page.html"
-    path.write_text(document(report.collected(readings[:1], "now") | {"command": "ddopg report"}))
+    path.write_text(document(report.collected(readings[:1], "now", recipe) | {"command": "ddopg report"}))
     seen = visit(path)
     assert "Only the first 0 runs" in seen.page.inner_text("#section-words")
     assert not seen.page.is_visible("#sigma")

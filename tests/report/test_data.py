@@ -12,16 +12,19 @@ import numpy as np
 import pytest
 
 import ddopg
-from ddopg import estimators, report
-from ddopg.algorithm import gather
-from ddopg.artefact import policy_for
-from ddopg.cli import main, parse
+from ddopg import report
+from ddopg.cli import reproduce
+from ddopg.cli.main import main, parse
+from ddopg.cli.reproduce import recipe
+from ddopg.core import estimators
+from ddopg.core.algorithm import gather
+from ddopg.core.problem import build_policy
 from ddopg.errors import ArtefactError
-from ddopg.experiments.stats import iqm
+from ddopg.experiments.bench.stats import iqm
 from ddopg.policies import linear
-from ddopg.readings import read_run
-from ddopg.report import groups, history, numbers, reproduce, section
+from ddopg.report import groups, history, numbers, section
 from ddopg.report.page import document, embedded
+from ddopg.storage.reading import read_run
 from tests.recorded import everything, quick, rows
 from tests.report.conftest import data_of, train
 
@@ -117,7 +120,7 @@ class TestGroups:
 class TestSection:
     def sample(self, readings, which):
         reading = readings[which]
-        policy = policy_for(reading.about.problem, reading.about.config)
+        policy = build_policy(reading.about.problem, reading.about.config)
         return reading, policy, section.sampled(reading, policy)
 
     def test_the_distances_are_the_runs_own_likelihoods(self, readings, which):
@@ -156,7 +159,7 @@ class TestSection:
 def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monkeypatch):
     monkeypatch.setattr(section, "MOST_TRAJECTORIES", 4)
     reading = readings[0]
-    policy = policy_for(reading.about.problem, reading.about.config)
+    policy = build_policy(reading.about.problem, reading.about.config)
     sample = section.sampled(reading, policy)
     _, evidence, selection, _, _ = gather(reading.state, policy, reading.about.config)
     weights = section._believe(
@@ -186,7 +189,7 @@ def test_a_policy_class_of_ones_own_is_read_and_shown_without_a_surrogate(tmp_pa
     agent.learn(total_episodes=9).close()
     reading = read_run(tmp_path)
     assert np.array_equal(reading.state.centre, agent.state.centre)
-    shown = report.collected([reading], "now")["runs"][0]
+    shown = report.collected([reading], "now", recipe)["runs"][0]
     assert "policy class of its own" in shown["section"]["missing"]
     assert "policy=..." in shown["recipe"]["text"]
 
@@ -195,7 +198,7 @@ def test_trajectories_from_outside_are_told_apart(directories, tmp_path):
     agent = ddopg.DDOPG("cartpole", config=quick(), run_directory=tmp_path)
     agent.add(read_run(directories.seeds[0]).state.memory.trajectories[-1])
     agent.learn(total_episodes=9).close()
-    shown = report.collected([read_run(tmp_path)], "now")["runs"][0]
+    shown = report.collected([read_run(tmp_path)], "now", recipe)["runs"][0]
     assert shown["rollouts"]["purpose"][0] == "added"
     assert "learn(total_episodes=9)" in shown["recipe"]["text"]
     assert "adding 1 of the trajectories" in shown["recipe"]["remark"]
@@ -281,7 +284,7 @@ class TestVideo:
 class TestPage:
     def test_data_cannot_become_markup(self, readings):
         about = readings[0].about._replace(environment=EVIL)
-        found = report.collected([readings[0]._replace(about=about)], "now")
+        found = report.collected([readings[0]._replace(about=about)], "now", recipe)
         text = document(found | {"command": EVIL})
         assert "<img" not in text
         assert text.count("</script>") == 2
@@ -289,7 +292,9 @@ class TestPage:
 
     def test_data_that_look_like_the_template_stay_data(self, readings):
         about = readings[0].about._replace(environment="{{script}}")
-        found = report.collected([readings[0]._replace(about=about)], "now") | {"command": "{{style}}"}
+        found = report.collected([readings[0]._replace(about=about)], "now", recipe) | {
+            "command": "{{style}}"
+        }
         assert document(found).count('"{{script}}"') >= 2
 
     def test_it_asks_for_nothing_from_elsewhere(self, report):
@@ -309,7 +314,7 @@ class TestPage:
 
     def test_many_runs_leave_the_surrogate_to_the_first_ones(self, readings, monkeypatch):
         monkeypatch.setattr(report, "MOST_SECTIONS", 1)
-        found = report.collected(readings[:2], "now")["runs"]
+        found = report.collected(readings[:2], "now", recipe)["runs"]
         assert "missing" not in found[0]["section"]
         assert "Only the first 1 runs" in found[1]["section"]["missing"]
 

@@ -23,8 +23,8 @@ from ddopg.baselines.settings import (
 )
 from ddopg.config import Config, preset
 from ddopg.errors import MissingPackageError, unknown
-from ddopg.plain import from_dict
-from ddopg.presets import is_file, load_config
+from ddopg.support.presets import is_file, load_config
+from ddopg.support.records import from_dict
 
 
 class Kind(NamedTuple):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ddopg.core.seeding import draw_seed
 from ddopg.policies import Policy
-from ddopg.propose import integer
 
 
 class Checkpoint(NamedTuple):
@@ -28,5 +28,5 @@ def rollout_seeds(seed: int) -> Iterator[int]:
     """Seeds for the episodes that are learnt from: all below those of evaluation."""
     count = 0
     while True:
-        yield integer(seed, count, "rollout")
+        yield draw_seed(seed, count, "rollout")
         count += 1

@@ -9,7 +9,7 @@ import gymnasium as gym
 from ddopg.agent import DDOPG
 from ddopg.baselines.base import Checkpoint
 from ddopg.config import Config
-from ddopg.rollout import rollout
+from ddopg.rollouts.playing import rollout
 
 
 def ddopg(env: gym.Env, seed: int, settings: Config) -> Iterator[Checkpoint]:

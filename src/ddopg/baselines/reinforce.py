@@ -20,10 +20,12 @@ from jax import Array
 from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling_of
 from ddopg.baselines.settings import ReinforceSettings
-from ddopg.envs.gym_adapter import Problem, problem_of
-from ddopg.playing import steps
+from ddopg.core.problem import Problem
+from ddopg.core.proposals import first_policy
+from ddopg.core.seeding import make_rng
+from ddopg.envs.adapter import problem_of
 from ddopg.policies import Policy, clipped, mlp, squashed
-from ddopg.propose import first_policy, stream
+from ddopg.rollouts.stepping import steps
 
 RIDGE = 1e-5  # of the baseline's least squares
 FURTHEST = 10.0  # observations are clipped to it in the baseline's features
@@ -150,7 +152,7 @@ def play(
 ) -> Episode:
     """One episode of the stochastic policy; the same arguments give the same episode."""
     theta, std = np.asarray(parameters.theta), np.exp(np.asarray(parameters.log_std))
-    noise = std * stream(seed, 0, "action noise").standard_normal((horizon, len(std)))
+    noise = std * make_rng(seed, 0, "action noise").standard_normal((horizon, len(std)))
     inputs: list[np.ndarray] = []
     units: list[np.ndarray] = []
 

@@ -15,7 +15,7 @@ import numpy as np
 from ddopg.baselines.base import Checkpoint
 from ddopg.baselines.scaling import Scaling, for_raw_observations, identity
 from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
-from ddopg.envs.gym_adapter import problem_of
+from ddopg.envs.adapter import problem_of
 from ddopg.errors import MissingPackageError
 from ddopg.policies import Policy, clipped, mlp, relu, squashed
 

@@ -11,16 +11,17 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ddopg import explore
 from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Seen, for_raw_observations, identity, scaling_of
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
 from ddopg.config import PolicyConfig
-from ddopg.envs.gym_adapter import problem_of
+from ddopg.core import param_scaling as explore
+from ddopg.core.proposals import first_policy
+from ddopg.core.seeding import make_rng
+from ddopg.envs.adapter import problem_of
 from ddopg.errors import MissingPackageError
 from ddopg.policies import make_policy
-from ddopg.propose import first_policy, stream
-from ddopg.rollout import rollout
+from ddopg.rollouts.playing import rollout
 
 Settings = ARSSettings | CMAESSettings | RandomSettings
 
@@ -36,7 +37,7 @@ def random_search(env: gym.Env, seed: int, settings: RandomSettings) -> Iterator
             best, highest = theta, value
     trial.rescale()
     while True:
-        scatter = stream(seed, count, "random search").standard_normal(len(trial.start))
+        scatter = make_rng(seed, count, "random search").standard_normal(len(trial.start))
         theta = trial.raw(trial.start + settings.spread * scatter)
         returns = []
         for _ in range(settings.repeats):
@@ -56,7 +57,7 @@ def cma_es(env: gym.Env, seed: int, settings: CMAESSettings) -> Iterator[Checkpo
         yield trial.checkpoint(trial.raw(trial.start))
         trial.play(theta)
     trial.rescale()
-    rng = stream(seed, 0, "cma-es")
+    rng = make_rng(seed, 0, "cma-es")
     options = {"verbose": -9, "seed": np.nan, "randn": lambda *shape: rng.standard_normal(shape)}
     if settings.population:
         options["popsize"] = settings.population
@@ -80,7 +81,7 @@ def ars(env: gym.Env, seed: int, settings: ARSSettings) -> Iterator[Checkpoint]:
     trial.rescale()
     count = 0
     while True:
-        directions = stream(seed, count, "ars").standard_normal((settings.directions, len(centre)))
+        directions = make_rng(seed, count, "ars").standard_normal((settings.directions, len(centre)))
         returns = np.empty((settings.directions, 2))
         for k, side in np.ndindex(returns.shape):
             yield trial.checkpoint(trial.raw(centre))
@@ -129,7 +130,7 @@ class Trial:
         """Constant policies: they show the scales before any gain multiplies them."""
         size, outputs = self.policy.size, len(self.policy.unit)
         return [
-            explore.constant(stream(self.seed, count, "probe"), size, outputs)
+            explore.constant(make_rng(self.seed, count, "probe"), size, outputs)
             for count in range(self.settings.probes)
         ]
 

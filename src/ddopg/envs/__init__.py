@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ddopg.envs.base import PYTHON, Ops, Task, initial_observation
 
 if TYPE_CHECKING:
-    from ddopg.envs.cartpole import CARTPOLE
     from ddopg.envs.jax_ops import JAX
-    from ddopg.envs.swimmer import SWIMMER
+    from ddopg.envs.tasks.cartpole.physics import CARTPOLE
+    from ddopg.envs.tasks.swimmer.physics import SWIMMER
 
 __all__ = [
     "CARTPOLE",
@@ -43,9 +43,9 @@ def register() -> None:
 
 
 _LAZY = {
-    "CARTPOLE": "ddopg.envs.cartpole",
+    "CARTPOLE": "ddopg.envs.tasks.cartpole.physics",
     "JAX": "ddopg.envs.jax_ops",
-    "SWIMMER": "ddopg.envs.swimmer",
+    "SWIMMER": "ddopg.envs.tasks.swimmer.physics",
 }
 
 

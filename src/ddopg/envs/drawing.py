@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw
 
-from ddopg.envs import cartpole, chain, mountaincar
+from ddopg.envs.tasks.cartpole import physics as cartpole
+from ddopg.envs.tasks.mountaincar import physics as mountaincar
+from ddopg.envs.tasks.swimmer import chain
 
 WIDTH, HEIGHT = 600, 400
 _FINE = 3

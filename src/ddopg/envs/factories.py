@@ -9,22 +9,22 @@ from ddopg.envs.environment import Environment, TaskSimulation
 
 def cartpole(render_mode: str | None = None) -> Environment:
     """`ddopg/Cartpole-v0`."""
-    from ddopg.envs.cartpole import CARTPOLE
+    from ddopg.envs.tasks.cartpole.physics import CARTPOLE
 
     return Environment(TaskSimulation(CARTPOLE), _paint_cartpole, render_fps=20, render_mode=render_mode)
 
 
 def mountaincar(render_mode: str | None = None) -> Environment:
     """`ddopg/MountainCar-v0`."""
-    from ddopg.envs.mountaincar import MountainCar
+    from ddopg.envs.tasks.mountaincar.physics import MountainCar
 
     return Environment(MountainCar(), _paint_mountaincar, render_fps=20, render_mode=render_mode)
 
 
 def swimmer(render_mode: str | None = None, legacy_inertia: bool = True) -> Environment:
     """`ddopg/Swimmer-v0`; shown at 50 frames a second, twenty times slower than it swims."""
-    from ddopg.envs.mujoco_swimmer import Camera
-    from ddopg.envs.swimmer import swimmer
+    from ddopg.envs.tasks.swimmer.mujoco_model import Camera
+    from ddopg.envs.tasks.swimmer.physics import swimmer
 
     camera = Camera(legacy_inertia)
     simulation = TaskSimulation(swimmer(legacy_inertia))

@@ -1,1 +1,4 @@
-"""Experiments: jobs and their records, statistics over them, and the runner that makes the one from the other."""
+"""Research on top of the library: benchmarks, the paper's figures, tuning.
+
+May import everything but `report` and `cli`.
+"""

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from ddopg.artefact import write_atomically
 from ddopg.errors import MissingPackageError
+from ddopg.support.files import write_atomically
 
 Values = Mapping[str, Any]
 """Name → number, or text such as `ddopg/outcome`."""

@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any, Protocol
 
 from ddopg._version import __version__
-from ddopg.algorithm import Info
 from ddopg.callbacks import BaseCallback
+from ddopg.core.algorithm import Info
+from ddopg.core.types import Evaluation
 from ddopg.errors import require
 from ddopg.loggers.base import ROLLOUT, Logger, Values
 from ddopg.loggers.naming import WINDOW, timing, values_of
-from ddopg.plain import to_dict
-from ddopg.rows import Evaluation, named
+from ddopg.storage.rows import named
+from ddopg.support.records import to_dict
 
 _voice = logging.getLogger("ddopg")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ddopg.core.types import Evaluation
 from ddopg.loggers.base import Values
-from ddopg.rows import Evaluation
 
 WINDOW = 100  # rollouts behind the means, as in stable-baselines3
 OWN = "ddopg/"  # and the name of a column of `progress.csv`

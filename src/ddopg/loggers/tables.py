@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ddopg.exports import (
+from ddopg.loggers.base import Values
+from ddopg.loggers.naming import EVALUATED, OWN
+from ddopg.storage.exports import (
     EVALUATION,
     EVALUATION_COLUMNS,
     PROGRESS,
@@ -15,8 +17,6 @@ from ddopg.exports import (
     append_row,
     continue_table,
 )
-from ddopg.loggers.base import Values
-from ddopg.loggers.naming import EVALUATED, OWN
 
 
 class CsvLogger:

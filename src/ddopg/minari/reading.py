@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces.utils import flatten
 
-from ddopg.data import Trajectory, make_trajectory
+from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import ArtefactError, SpaceError, TrajectoryError, require, unknown
 from ddopg.minari.library import ANSWER, KEY, library, require_name
 

@@ -21,14 +21,14 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg._version import __version__
-from ddopg.data import Trajectory
-from ddopg.envs.gym_adapter import make, name_of
+from ddopg.core.types import Description, Trajectory
+from ddopg.envs.adapter import make, name_of
 from ddopg.errors import ArtefactError, DDOPGError, StoreError, require
 from ddopg.minari.library import ANSWER, KEY, library, require_name
-from ddopg.plain import to_dict
-from ddopg.playing import steps
-from ddopg.rows import Description, Rollout
-from ddopg.stored import rollouts_of
+from ddopg.rollouts.stepping import steps
+from ddopg.storage.rows import Rollout
+from ddopg.storage.stored import rollouts_of
+from ddopg.support.records import to_dict
 
 REPLAYED, REPEATED = "replayed", "repeated"
 MOST_PARAMETERS = 15_000  # of a policy in an episode's metadata: HDF5 has room for 64 kB

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ddopg.artefact import write_atomically
 from ddopg.errors import ArtefactError, require
-from ddopg.readings import Reading, read_run
 from ddopg.report.groups import grouped, summary
-from ddopg.report.history import story_of
+from ddopg.report.history import Recipe, story_of
 from ddopg.report.page import document
-from ddopg.report.reproduce import versions
 from ddopg.report.section import cross_section
+from ddopg.report.versions import versions
+from ddopg.storage.reading import Reading, read_run
+from ddopg.support.files import write_atomically
 
 MOST_SECTIONS = 12  # runs whose surrogate the page can compute: about 100 kB each
 
 
-def write(directories: Sequence[Path], path: Path, made: str) -> Path:
-    """Read the runs, write the page whole or not at all; `made` says when."""
+def write(directories: Sequence[Path], path: Path, made: str, recipe: Recipe) -> Path:
+    """Read the runs, write the page whole or not at all; `made` says when, `recipe` how to get a run again."""
     require(
         path.suffix.lower() in (".html", ".htm"),
         f"the page must be called something.html, got {path.name!r}",
@@ -37,14 +37,14 @@ def write(directories: Sequence[Path], path: Path, made: str) -> Path:
             ArtefactError,
         )
     words = ["report", *map(str, directories), "-o", str(path)]
-    text = document(collected(readings, made) | {"command": f"ddopg {shlex.join(words)}"})
+    text = document(collected(readings, made, recipe) | {"command": f"ddopg {shlex.join(words)}"})
     return write_atomically(path, text.encode(), "choose a writable place with -o")
 
 
-def collected(readings: Sequence[Reading], made: str) -> dict[str, Any]:
+def collected(readings: Sequence[Reading], made: str, recipe: Recipe) -> dict[str, Any]:
     """Everything that the page shows, as plain values."""
     runs = [
-        story_of(reading) | {"section": cross_section(reading) if i < MOST_SECTIONS else _left_out()}
+        story_of(reading, recipe) | {"section": cross_section(reading) if i < MOST_SECTIONS else _left_out()}
         for i, reading in enumerate(readings)
     ]
     return {

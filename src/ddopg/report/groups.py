@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ddopg.config import PRESETS, Config
-from ddopg.envs.gym_adapter import SHORT_NAMES
-from ddopg.experiments.bench import BOOTSTRAP_SEED
+from ddopg.core.types import Evaluation
+from ddopg.envs.adapter import SHORT_NAMES
+from ddopg.experiments.bench.benchmark import BOOTSTRAP_SEED
+from ddopg.experiments.bench.stats import SOLVED, median_with_infinity, steps_to_solved, summarise
 from ddopg.experiments.figures.curves import iqm_and_interval
-from ddopg.experiments.stats import SOLVED, median_with_infinity, steps_to_solved, summarise
-from ddopg.readings import Reading
 from ddopg.report.numbers import number, numbers
-from ddopg.rows import Evaluation
+from ddopg.storage.reading import Reading
 
 LEAST_SEEDS = 3  # for an interval
 MARKS = 60  # of the grid on which seeds are put together

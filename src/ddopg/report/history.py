@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ddopg.errors import ArtefactError
-from ddopg.plain import to_dict
-from ddopg.readings import Reading
 from ddopg.report.groups import origin, task_of
 from ddopg.report.numbers import number, numbers, thinned
-from ddopg.report.reproduce import recipe
+from ddopg.storage.reading import Reading
+from ddopg.support.records import to_dict
+
+Recipe = Callable[[Reading], dict[str, Any]]
+"""A text to copy, what it is written in, and what to know about it."""
 
 MOST_ROLLOUTS = 2000  # that are drawn
 LARGEST_VIDEO = 8 * 2**20  # bytes
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 
-def story_of(reading: Reading) -> dict[str, Any]:
-    """Everything of the run but its surrogate."""
+def story_of(reading: Reading, recipe: Recipe) -> dict[str, Any]:
+    """Everything of the run but its surrogate; `recipe` says how to get the run again."""
     about, state = reading.about, reading.state
     preset, changes = origin(about.config)
     return {

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ddopg.algorithm import gather
-from ddopg.artefact import policy_for
 from ddopg.config import SurrogateConfig
-from ddopg.data import Estimate, Evidence
+from ddopg.core.algorithm import gather
+from ddopg.core.problem import build_policy
+from ddopg.core.seeding import make_rng
+from ddopg.core.surrogate import estimate, length_scales, log_weights
+from ddopg.core.types import Estimate, Evidence
 from ddopg.policies import Policy
-from ddopg.propose import stream
-from ddopg.readings import Reading
 from ddopg.report.numbers import number, numbers, packed
-from ddopg.surrogate import estimate, length_scales, log_weights
+from ddopg.storage.reading import Reading
 
 POINTS = 81  # of each line, the incumbent in the middle
 MOST_TRAJECTORIES = 100  # whose distances are kept; a page must stay small
@@ -63,7 +63,7 @@ def cross_section(reading: Reading) -> dict[str, Any]:
         return {
             "missing": "The run has a policy class of its own, which this page cannot act with: no surrogate."
         }
-    policy = policy_for(reading.about.problem, config)
+    policy = build_policy(reading.about.problem, config)
     sample = sampled(reading, policy)
     chosen = sample.indices
     return {
@@ -132,7 +132,7 @@ def lines(reading: Reading, sample: Sample) -> list[Line]:
             mark = {"centre": "centre of the search", "best": f"rollout {best + 1}"}[name]
             found.append(Line(name, label, towards / length, 1.2 * max(usual, length), {mark: length}))
     main = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)[2][0]
-    random = stream(state.seed, 0, "report").standard_normal(len(here)) * (sample.unit > 0)
+    random = make_rng(state.seed, 0, "report").standard_normal(len(here)) * (sample.unit > 0)
     size = float(np.linalg.norm(random)) or 1.0
     spread = 1.2 * max(usual, float(np.max(np.abs(apart @ main))))
     found.append(Line("main", "main direction of the stored policies", main, spread, {}))

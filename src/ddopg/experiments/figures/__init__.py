@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from ddopg.errors import unknown
-from ddopg.experiments.bench import Execute
-from ddopg.experiments.jobs import Job
-from ddopg.experiments.workers import Failed
+from ddopg.experiments.bench.benchmark import Execute
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.workers import Failed
 
 HOMES = {
     "surrogate": "surrogate",

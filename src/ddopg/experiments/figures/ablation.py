@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ddopg import baselines
-from ddopg.experiments import bench
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.stats import SOLVED
+from ddopg.experiments.bench.workers import Failed
 from ddopg.experiments.figures import curves, runs
 from ddopg.experiments.figures.curves import Look
-from ddopg.experiments.jobs import Job
-from ddopg.experiments.stats import SOLVED
-from ddopg.experiments.workers import Failed
-from ddopg.plain import changed, to_dict
+from ddopg.support.records import changed, to_dict
 
 ENV = "cartpole"
 START = "ddopg-released"

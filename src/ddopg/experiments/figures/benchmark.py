@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
-from ddopg.experiments.bench import Execute
+from ddopg.experiments.bench.benchmark import Execute
+from ddopg.experiments.bench.jobs import MARKS, Job, make_job
+from ddopg.experiments.bench.records import Record
+from ddopg.experiments.bench.stats import SOLVED
+from ddopg.experiments.bench.workers import Failed
 from ddopg.experiments.figures import curves, runs
 from ddopg.experiments.figures.curves import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Band, Look
-from ddopg.experiments.jobs import MARKS, Job, make_job
-from ddopg.experiments.records import Record
-from ddopg.experiments.stats import SOLVED
-from ddopg.experiments.workers import Failed
 
 NAME = "benchmark"
 RANGES = {"cartpole": (0, 1060), "mountaincar": (-430, -30), "swimmer": (-150, 580)}

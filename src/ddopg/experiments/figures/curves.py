@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from ddopg.errors import ArtefactError, require
-from ddopg.experiments.bench import BOOTSTRAP_SEED
-from ddopg.experiments.records import Record
-from ddopg.experiments.stats import iqm, stratified_bootstrap
+from ddopg.experiments.bench.benchmark import BOOTSTRAP_SEED
+from ddopg.experiments.bench.records import Record
+from ddopg.experiments.bench.stats import iqm, stratified_bootstrap
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, RED, PINK = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ddopg import baselines
-from ddopg.experiments import bench, jobs
-from ddopg.experiments.jobs import Job
-from ddopg.experiments.records import Record
-from ddopg.experiments.workers import Failed
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench import jobs
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.records import Record
+from ddopg.experiments.bench.workers import Failed
 
 SEEDS = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
 """The paper's ten."""

@@ -18,22 +18,23 @@ import numpy as np
 
 from ddopg._version import __version__
 from ddopg.agent import DDOPG
-from ddopg.artefact import write_atomically
 from ddopg.config import Config, SelectionConfig, SurrogateConfig
-from ddopg.data import Trajectory
-from ddopg.envs.gym_adapter import make
+from ddopg.core.memory import Memory, add
+from ddopg.core.seeding import FIRST_EVALUATION_SEED, draw_seed, make_rng
+from ddopg.core.selection import Selection
+from ddopg.core.surrogate import estimate, log_weights
+from ddopg.core.surrogate_data import prepare
+from ddopg.core.types import Trajectory
+from ddopg.envs.adapter import make
 from ddopg.errors import ArtefactError
-from ddopg.evidence import prepare
-from ddopg.experiments.bench import Execute
+from ddopg.experiments.bench.benchmark import Execute
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.workers import Failed
 from ddopg.experiments.figures import curves
-from ddopg.experiments.jobs import Job
-from ddopg.experiments.workers import Failed
-from ddopg.memory import Memory, Selection, add
-from ddopg.plain import to_dict
 from ddopg.policies import Policy
-from ddopg.propose import integer, stream
-from ddopg.rollout import FIRST_EVALUATION_SEED, evaluate, rollout
-from ddopg.surrogate import estimate, log_weights
+from ddopg.rollouts.playing import evaluate, rollout
+from ddopg.support.files import write_atomically
+from ddopg.support.records import to_dict
 
 NAME = "surrogate"
 FILE = "section.json"
@@ -89,9 +90,11 @@ def section(settings: Settings) -> dict[str, Any]:
     towards = direction(settings.seed, policy.size)
     x = np.linspace(-settings.extent, settings.extent, settings.points)
     line = (best + x[:, None] * towards).astype(np.float32)
-    where = stream(settings.seed, 1, "section").uniform(-settings.extent, settings.extent, settings.rollouts)
+    where = make_rng(settings.seed, 1, "section").uniform(
+        -settings.extent, settings.extent, settings.rollouts
+    )
     data = [
-        rollout(env, policy, best + at * towards, integer(settings.seed, k, "section rollout"))
+        rollout(env, policy, best + at * towards, draw_seed(settings.seed, k, "section rollout"))
         for k, at in enumerate(where)
     ]
     mean, deviation = truth(env, policy, line, settings.episodes)
@@ -114,7 +117,7 @@ def section(settings: Settings) -> dict[str, Any]:
 
 def direction(seed: int, size: int) -> np.ndarray:
     """A random unit vector (D,), all directions alike."""
-    v = stream(seed, 0, "section").standard_normal(size)
+    v = make_rng(seed, 0, "section").standard_normal(size)
     return v / np.linalg.norm(v)
 
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.errors import ConfigError, require, unknown
-from ddopg.plain import changed, flattened, to_dict
-from ddopg.presets import read_table
+from ddopg.support.presets import read_table
+from ddopg.support.records import changed, flattened, to_dict
 
 Plain = bool | int | float | str | list | None
 

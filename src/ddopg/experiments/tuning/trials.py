@@ -17,10 +17,10 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import Trial, TrialState
 
-from ddopg.display import bar_of_work
 from ddopg.errors import RolloutError
-from ddopg.experiments.jobs import Job
-from ddopg.experiments.stats import Curve, iqm
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.stats import Curve, iqm
+from ddopg.experiments.bench.workers import Done, Event, Failed, Place, Progressed, run_from
 from ddopg.experiments.tuning.ranges import configured
 from ddopg.experiments.tuning.study import (
     Plan,
@@ -32,9 +32,9 @@ from ddopg.experiments.tuning.study import (
     states,
     values_of,
 )
-from ddopg.experiments.workers import Done, Event, Failed, Place, Progressed, run_from
-from ddopg.interrupts import shielded
-from ddopg.plain import to_dict
+from ddopg.support.display import bar_of_work
+from ddopg.support.records import to_dict
+from ddopg.support.signals import shielded
 
 AGAIN = 2  # times that a run is begun anew whose process died: it need not be the setting's fault
 Show = Callable[[Event], None]

@@ -19,15 +19,15 @@ from rich.console import Console
 from rich.table import Table
 
 from ddopg._version import __version__
-from ddopg.artefact import write_atomically
-from ddopg.experiments import bench
-from ddopg.experiments.jobs import Job
-from ddopg.experiments.stats import stratified_bootstrap
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.stats import stratified_bootstrap
+from ddopg.experiments.bench.workers import Failed
 from ddopg.experiments.tuning.ranges import Plain, configured, start_of
 from ddopg.experiments.tuning.study import Plan, states, tried
 from ddopg.experiments.tuning.trials import score_of
-from ddopg.experiments.workers import Failed
-from ddopg.plain import flattened, to_dict
+from ddopg.support.files import write_atomically
+from ddopg.support.records import flattened, to_dict
 
 PRESET_FILE = "preset.json"
 SHOWN = 5  # trials in the table

@@ -1,0 +1,152 @@
+"""Tuning on the command line: run trials until there are enough, compare, leave the preset file, say how to go on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import optuna
+from optuna.trial import TrialState
+from rich.console import Console
+
+from ddopg.cli.options import Tune
+from ddopg.errors import ArtefactError, ConfigError, DDOPGError, require
+from ddopg.experiments.bench import benchmark as bench
+from ddopg.experiments.bench import jobs, workers
+from ddopg.experiments.tuning import study as studies
+from ddopg.experiments.tuning import trials, verdict
+from ddopg.experiments.tuning.ranges import space_of
+from ddopg.experiments.tuning.study import Plan
+from ddopg.rollouts.workers import ray_cluster as cluster
+from ddopg.support.signals import termination_raises
+
+STORAGE = "study.sqlite"
+SEEDS, FRESH = 7_000, 8_000  # first seeds of the trials and of the comparison
+STRIDE = 10_000  # from one --seed to the next
+MOST_SEEDS = FRESH - SEEDS
+FEWEST = 5  # fresh seeds: fewer could show no difference, whatever their interval says
+PATIENCE = 2.0  # seconds between two looks at what others do
+
+
+def run(command: Tune) -> list[workers.Failed]:
+    """Tune; returns the runs of the last comparison that failed."""
+    plan = plan_of(command)
+    if command.ray:
+        cluster.check(command.ray)
+    out = home_of(command)
+    url = command.storage or f"sqlite:///{(_directory(out) / STORAGE).absolute()}"
+    name = command.study or f"{command.env}-{command.preset}"
+    with studies.opened(url, name, plan, command.seed) as study:
+        try:
+            with termination_raises():
+                if not _all_finished(study, plan, command):
+                    return []
+                return _compare(study, plan, command, out)
+        except (KeyboardInterrupt, DDOPGError):
+            print(
+                f"ddopg: {studies.finished(study)} of {command.trials} trials are finished; the same command goes on",
+                file=sys.stderr,
+            )
+            raise
+
+
+def plan_of(command: Tune) -> Plan:
+    """What is tuned, everything checked before anything runs."""
+    for name, least in (("trials", 1), ("workers", 1), ("seeds", 1), ("fresh_seeds", FEWEST)):
+        value = getattr(command, name)
+        require(
+            value is None or value >= least,
+            f"--{name.replace('_', '-')} must be at least {least}, got {value}",
+        )
+    require(
+        max(command.seeds, command.fresh_seeds) <= MOST_SEEDS,
+        f"there are {MOST_SEEDS} seeds of each kind, got {command.seeds} and {command.fresh_seeds}",
+    )
+    require(command.seed >= 0, f"--seed must not be negative, got {command.seed}")
+    first = SEEDS + STRIDE * command.seed
+    plan = Plan(
+        command.env,
+        command.preset,
+        command.steps,
+        command.eval_episodes,
+        tuple(range(first, first + command.seeds)),
+        command.score,
+        space_of(command.preset, command.params, command.ranges),
+    )
+    jobs.check(verdict.jobs_of(plan, {}, plan.seeds[:1])[:1])
+    return plan
+
+
+def home_of(command: Tune) -> Path:
+    """The directory of the results."""
+    name = "".join(c if c.isalnum() or c in "-_." else "-" for c in command.env)
+    return command.out or Path("runs") / f"tune-{name}"
+
+
+def _place(command: Tune) -> workers.Place:
+    return (
+        workers.on_ray(command.ray, command.workers) if command.ray else workers.locally(command.workers or 1)
+    )
+
+
+def _directory(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArtefactError(
+            f"cannot write into {out}: {error.strerror or error}; choose a writable directory with --out"
+        ) from error
+    return out
+
+
+def _all_finished(study: optuna.Study, plan: Plan, command: Tune) -> bool:
+    """Run trials until all are finished, here or elsewhere; a helper leaves when nothing is left to begin."""
+    while (missing := command.trials - studies.finished(study)) > 0:
+        if studies.to_begin(study, command.trials):
+            trials.run(study, plan, command.trials, _place(command), command.quiet)
+        elif not command.compare:
+            print(f"{missing} trials are still being run by other processes")
+            return False
+        else:
+            _wait(study, missing, command)
+    return True
+
+
+def _wait(study: optuna.Study, missing: int, command: Tune) -> None:
+    """Until another process has finished a trial, or is found dead."""
+    if not command.quiet:
+        print(f"waiting for {missing} trials of other processes", file=sys.stderr)
+    before = studies.states(study)
+    while studies.states(study) == before:
+        time.sleep(PATIENCE)
+        studies.revive(study)
+
+
+def _compare(study: optuna.Study, plan: Plan, command: Tune, out: Path) -> list[workers.Failed]:
+    require(
+        studies.states(study)[TrialState.COMPLETE] > 0,
+        "in every trial a run failed, so there is no best one; narrow the ranges with --ranges, in another --study",
+        ConfigError,
+    )
+    console = Console()
+    verdict.print_trials(study, plan, console)
+    changes = verdict.changes_of(plan, study.best_trial)
+    difference: verdict.Difference | None = None
+    failures: list[workers.Failed] = []
+    if changes and command.compare:
+        first = FRESH + STRIDE * command.seed
+        both = verdict.jobs_of(plan, changes, range(first, first + command.fresh_seeds))
+        execute = partial(workers.run_all, place=_place(command), again=trials.AGAIN)
+        difference, failures = verdict.compare(plan, both, _directory(out), execute, command.quiet)
+        bench.print_table(both, out, console)
+    if difference is not None:
+        verdict.print_verdict(difference, plan, console)
+    elif not changes:
+        console.print(f"[bold yellow]{verdict.SAME}[/]")
+    path = verdict.write(out / verdict.PRESET_FILE, study, plan, changes, difference)
+    console.print(f"preset file: {path}", highlight=False, soft_wrap=True)
+    if difference is not None and difference.verdict == verdict.BETTER:
+        console.print(f"   train it: ddopg train {plan.env} --config {path}", highlight=False, soft_wrap=True)
+    return failures

@@ -1,0 +1,50 @@
+"""The memory: every trajectory ever seen. Host arrays only: it grows, and compiled programs want fixed shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ddopg.core.types import Trajectory, returns_of
+from ddopg.errors import TrajectoryError, require
+
+
+class Memory(NamedTuple):
+    """All trajectories in the order they came, and their returns."""
+
+    trajectories: tuple[Trajectory, ...] = ()
+    returns: np.ndarray = np.empty(0)  # (N,)
+    longest: int = 0  # steps of the longest of them
+    pairs: Any = None  # a memo of what was computed for them, `pairs.Pairs`
+
+    @property
+    def size(self) -> int:
+        """The number of trajectories."""
+        return len(self.trajectories)
+
+
+def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory:
+    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there, and a return."""
+    value = returns_of(trajectory.rewards, discount)
+    require(
+        math.isfinite(value),
+        f"the return of the trajectory is {value}, expected a finite number; give the rewards in a larger unit",
+        TrajectoryError,
+    )
+    if memory.trajectories:
+        first = memory.trajectories[0]
+        for name in ("theta", "observations", "actions", "rewards"):
+            came, held = getattr(trajectory, name).shape, getattr(first, name).shape
+            require(
+                came == held,
+                f"the trajectory's {name} have shape {came}, the memory holds {held}; "
+                "build it with make_trajectory(..., horizon=...) for the same policy, or start a new memory",
+                TrajectoryError,
+            )
+    return memory._replace(
+        trajectories=(*memory.trajectories, trajectory),
+        returns=np.append(memory.returns, value),
+        longest=max(memory.longest, trajectory.length),
+    )

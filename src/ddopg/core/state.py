@@ -1,0 +1,65 @@
+"""What the learner knows: one `State`, handed from turn to turn, and the proposals in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ddopg.core.memory import Memory
+from ddopg.errors import TrajectoryError, require
+
+ADDED = "added"  # the purpose of a trajectory that was not asked for
+
+
+class Proposal(NamedTuple):
+    """A policy to roll out, and the seed to roll it out with."""
+
+    number: int
+    theta: np.ndarray  # (D,)
+    seed: int
+    purpose: str = "explore"  # or "design", "fresh" (a random policy), "check" (the running average), "added"
+
+
+class Incumbent(NamedTuple):
+    """The policy the learner would hand over now."""
+
+    theta: np.ndarray  # (D,)
+    value: float  # the return it is believed to have
+
+
+class State(NamedTuple):
+    """Everything the next iteration needs; saved, it resumes bit for bit."""
+
+    seed: int  # of the run
+    asked: int  # proposals handed out so far
+    pending: tuple[Proposal, ...]  # handed out, not yet told
+    memory: Memory  # every trajectory, and what was computed for them
+    centre: np.ndarray  # (D,) where the search stands
+    average: np.ndarray  # (D,) the running average of the centre
+    effects: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
+    search: Any  # the optimiser's state, None before the first search
+    return_bound: float  # ‖R‖∞ in use
+    incumbent: Incumbent  # the policy to hand over now
+    steps: int  # environment steps told; those of added trajectories were not paid for here
+
+    @property
+    def told(self) -> int:
+        """Proposals that were rolled out and told."""
+        return self.asked - len(self.pending)
+
+    @property
+    def added(self) -> int:
+        """Trajectories in the memory that were not asked for."""
+        return self.memory.size - self.told
+
+
+def require_waiting(waiting: Collection[int], number: int) -> None:
+    """A rollout may be told only of a proposal that waits for one."""
+    require(
+        number in waiting,
+        f"proposal {number} is not waiting for a rollout; waiting: {', '.join(map(str, waiting)) or 'none'}. "
+        "Each proposal is told once",
+        TrajectoryError,
+    )

@@ -1,0 +1,216 @@
+"""The nouns. Immutable records; axis letters are the same everywhere:
+
+N trajectories · H steps (horizon, padded) · T of them compared · K times at which weights are formed ·
+O observation · A action · D policy parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ddopg._version import __version__
+from ddopg.config import Config
+from ddopg.core.problem import Problem
+from ddopg.errors import TrajectoryError, require
+
+if TYPE_CHECKING:
+    from jax import Array
+
+
+class Trajectory(NamedTuple):
+    """One rollout of one deterministic policy, padded to the horizon."""
+
+    theta: np.ndarray  # (D,)   float32, the parameters that acted; (0,) where nobody knows them
+    observations: np.ndarray  # (H, O) float32, what the policy saw before each action
+    actions: np.ndarray  # (H, A) float32, what the policy answered (before any clipping by the environment)
+    rewards: np.ndarray  # (H,)   float64, zero after the end
+    alive: np.ndarray  # (H,)   bool, true for the steps that happened
+    terminated: bool  # the task ended the episode
+    truncated: bool  # the clock ended it
+    seed: int  # `rollout(env, policy, theta, seed)` plays it again; −1: it cannot be replayed
+
+    @property
+    def length(self) -> int:
+        """The number of environment steps it cost."""
+        return int(np.count_nonzero(self.alive))
+
+    @property
+    def horizon(self) -> int:
+        """The padded length."""
+        return len(self.alive)
+
+
+class Evidence(NamedTuple):
+    """The selected trajectories, stacked and padded to N rows: all that the surrogate knows.
+
+    Whole paths have K = 1: one weight each, for the whole return. Per-decision weights have K > 1: the
+    rewards of each stretch of time are weighted by the likelihood of the path up to it.
+    """
+
+    thetas: Array  # (N, D)
+    observations: Array  # (N, T, O)
+    actions: Array  # (N, T, A)
+    lived: Array  # (N, T) steps of the episode that each compared action stands for; 0 after the end
+    rewards: Array  # (N, K)
+    table: Array  # (N, N, K) log-likelihood of each path (column) up to each time under each policy (row)
+    log_q: Array  # (N, K) their log mixture over the policies
+    counts: Array  # (N,) how often each was drawn; 0 marks a padding row
+    sharpness: (
+        Array  # () factor on every log-likelihood: 1 where the length-scale is given, else from the data
+    )
+
+    @property
+    def returns(self) -> Array:
+        """R(τ), (N,)."""
+        return self.rewards.sum(axis=-1)
+
+
+class Estimate(NamedTuple):
+    """What the surrogate says about one policy."""
+
+    mean: Array  # Ĵ(θ)
+    variance: Array  # of the return under θ, as the weighted data show it
+    ess: Array  # effective sample size, 1 ≤ ESS ≤ N
+    lower_bound: Array  # with probability 1 − δ
+    weights: Array  # (N,) self-normalised
+
+
+class Failure(NamedTuple):
+    """A rollout that could not be used."""
+
+    proposal: int
+    seed: int
+    attempt: int  # 1 is the first
+    steps: int  # environment steps that are known to have happened
+    reason: str
+
+
+class Evaluation(NamedTuple):
+    """The incumbent on fresh episodes."""
+
+    rollout: int
+    steps: int
+    mean: float
+    std: float
+    worst: float
+    episodes: int
+
+    @classmethod
+    def of(cls, rollout: int, steps: int, returns: np.ndarray) -> Evaluation:
+        """From the returns of the episodes."""
+        values = (float(returns.mean()), float(returns.std()), float(returns.min()))
+        return cls(rollout, steps, *values, len(returns))
+
+
+class Description(NamedTuple):
+    """What a run is about; written once."""
+
+    problem: Problem
+    config: Config
+    environment: str | None = None  # how to make it, if it has a name
+    command: dict[str, Any] = {}  # noqa: RUF012  what the command line was told
+    version: str = __version__  # that wrote it
+    own_policy: int = 0  # parameters of the user's own policy class; 0: the configured one
+
+
+def returns_of(rewards: np.ndarray, discount: float = 1.0) -> float:
+    """R(τ) = Σₜ γᵗ rₜ, the (discounted) return below Eq. (1). Rewards after the end are zero."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.sum(rewards * discount ** np.arange(len(rewards))))
+
+
+def make_trajectory(
+    theta: Any,
+    observations: Any,
+    actions: Any,
+    rewards: Any,
+    *,
+    horizon: int,
+    terminated: bool = False,
+    truncated: bool | None = None,
+    seed: int = -1,
+) -> Trajectory:
+    """Check the arrays of one episode (T ≤ horizon steps) and pad them with zeros to the horizon.
+
+    `truncated` defaults to "the episode did not terminate": then the clock, or the operator, ended it. Where nobody
+    knows the parameters that acted, `theta` is None.
+    """
+    theta = np.asarray([] if theta is None else theta, np.float32)
+    rewards = _finite("rewards", rewards, np.float64, ndim=1)
+    observations = _finite("observations", observations, np.float32, ndim=2)
+    actions = _finite("actions", actions, np.float32, ndim=2)
+    steps = len(rewards)
+    require(
+        0 < steps <= horizon,
+        f"a trajectory must have between 1 and {horizon} steps (the horizon), got {steps}; "
+        "cut it, or make the learner with a longer horizon",
+        TrajectoryError,
+    )
+    require(
+        len(observations) == len(actions) == steps,
+        f"observations, actions and rewards must have one row per step, got {len(observations)}, "
+        f"{len(actions)} and {steps}; leave out the observation after the last action",
+        TrajectoryError,
+    )
+    return Trajectory(
+        theta=theta,
+        observations=_pad(observations, horizon),
+        actions=_pad(actions, horizon),
+        rewards=_pad(rewards, horizon),
+        alive=np.arange(horizon) < steps,
+        terminated=bool(terminated),
+        truncated=bool(not terminated if truncated is None else truncated),
+        seed=int(seed),
+    )
+
+
+def require_sound(trajectory: Trajectory) -> None:
+    """Refuse a trajectory that `make_trajectory` could not have made: types, NaN, gaps, something after the end."""
+    kinds = {
+        "theta": "float32",
+        "observations": "float32",
+        "actions": "float32",
+        "rewards": "float64",
+        "alive": "bool",
+    }
+    steps = trajectory.length
+    for name, kind in kinds.items():
+        array = getattr(trajectory, name)
+        after = array[steps:] if name != "theta" else array[:0]
+        require(
+            array.dtype == kind and bool(np.isfinite(array).all()) and not after.any(),
+            f"the trajectory's {name} must be finite {kind}, and zero after its {steps} steps; build it with "
+            "make_trajectory or proposal.trajectory",
+            TrajectoryError,
+        )
+    require(
+        steps > 0 and bool(trajectory.alive[:steps].all()), "the trajectory has no steps", TrajectoryError
+    )
+
+
+def _finite(name: str, values: Any, dtype: type, ndim: int) -> np.ndarray:
+    try:
+        array: np.ndarray = np.asarray(values, dtype)
+    except (TypeError, ValueError) as error:
+        raise TrajectoryError(f"{name} must be an array of numbers: {error}") from error
+    require(
+        array.ndim == ndim,
+        f"{name} must have {ndim} axes {('(steps,)', '(steps, size)')[ndim - 1]}, got shape {array.shape}; "
+        "reshape it so that the first axis is time",
+        TrajectoryError,
+    )
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise TrajectoryError(
+            f"{name} must be finite, got {array[tuple(bad[0])]} at step {bad[0][0]} "
+            f"({len(bad)} such values); repair the sensor or cut the episode before that step"
+        )
+    return array
+
+
+def _pad(array: np.ndarray, horizon: int) -> np.ndarray:
+    out = np.zeros((horizon, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out

@@ -1,0 +1,149 @@
+"""Any Gymnasium environment with Box spaces, seen as a problem: sizes, action range, horizon.
+
+`make` accepts the short names of the three tasks and every registered id; what cannot be learnt on is refused
+with a sentence that says how to make it fit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg.core.problem import Problem
+from ddopg.envs import ENVS
+from ddopg.errors import SpaceError, require, unknown
+
+SHORT_NAMES = {name: identifier for name, (identifier, _) in ENVS.items()}
+
+
+def make(name: str, **options: Any) -> gym.Env:
+    """The environment of that name: `cartpole`, `mountaincar`, `swimmer`, or any Gymnasium id."""
+    identifier = SHORT_NAMES.get(name, name)
+    try:
+        return flattened(gym.make(identifier, **options))
+    except ModuleNotFoundError as error:
+        raise SpaceError(
+            f"{identifier}: its module cannot be imported: {error}; put its directory on PYTHONPATH, or call "
+            "`python -m ddopg` instead of `ddopg` where it is in the current one"
+        ) from error
+    except gym.error.DependencyNotInstalled as error:
+        raise SpaceError(f"{identifier} needs a package that is not installed: {error}") from error
+    except gym.error.Error as error:
+        raise unknown("environment", name, {*SHORT_NAMES, *gym.registry}) from error
+
+
+def flattened(env: gym.Env) -> gym.Env:
+    """Nested observations (dicts, tuples, choices) as one vector, by Gymnasium's own wrapper; others as they are."""
+    space = env.observation_space
+    if isinstance(space, gym.spaces.Box) or not space.is_np_flattenable:
+        return env
+    _require_no_images(space)
+    return gym.wrappers.FlattenObservation(env)
+
+
+def as_vector(env: gym.Env | None, observation: Any) -> Any:
+    """A nested observation as the vector that `flattened` makes of it; any other stays as it is."""
+    if isinstance(env, gym.wrappers.FlattenObservation) and isinstance(observation, dict | tuple | int):
+        return gym.spaces.utils.flatten(env.env.observation_space, observation)
+    return observation
+
+
+def known(name: str, remedy: str) -> str:
+    """The name of an environment from a file: one that is registered here, never one of a module to be imported."""
+    require(
+        ":" not in name,
+        f"the file names the environment {name!r}, and a file may not say which module to import; if you trust it, "
+        f"give the environment yourself with {remedy}",
+        SpaceError,
+    )
+    return name
+
+
+def problem_of(env: gym.Env | gym.vector.VectorEnv, horizon: int | None = None) -> Problem:
+    """The problem that an environment poses, or each copy in a vector of them."""
+    if horizon is None and env.spec is not None:
+        horizon = env.spec.max_episode_steps
+    if isinstance(env, gym.vector.VectorEnv):
+        return problem_of_spaces(env.single_observation_space, env.single_action_space, horizon)
+    return problem_of_spaces(env.observation_space, env.action_space, horizon)
+
+
+def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
+    """The problem that two spaces and a horizon pose."""
+    _require_no_images(observation_space)
+    _require_box("observation", observation_space, "gymnasium.wrappers.FlattenObservation")
+    _require_box("action", action_space, "a wrapper that maps a vector onto it; DD-OPG acts continuously")
+    require(
+        horizon is not None and horizon >= 1,
+        f"an episode needs a time limit of at least one step, got {horizon}; pass horizon=..., or make the "
+        "environment with max_episode_steps=...",
+        SpaceError,
+    )
+    assert horizon is not None
+    return Problem(
+        observation_size=math.prod(observation_space.shape),
+        low=tuple(map(float, np.ravel(action_space.low))),
+        high=tuple(map(float, np.ravel(action_space.high))),
+        horizon=int(horizon),
+    )
+
+
+def name_of(env: gym.Env | None) -> str | None:
+    """Its Gymnasium id, if there is an environment and it has one."""
+    return env.spec.id if env is not None and env.spec is not None else None
+
+
+def spaces_of(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
+    """What a learner is told about a problem that is known already."""
+    if env is not None:
+        return {"horizon": problem.horizon}
+    return {
+        "observation_space": gym.spaces.Box(-np.inf, np.inf, (problem.observation_size,)),
+        "action_space": gym.spaces.Box(np.array(problem.low), np.array(problem.high), dtype=np.float64),
+        "horizon": problem.horizon,
+    }
+
+
+def posed(env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
+    """The problem of an environment, or of the spaces and the horizon that stand for one."""
+    if env is not None:
+        return problem_of(env, horizon)
+    require(
+        observation_space is not None and action_space is not None,
+        "a learner needs an environment, or observation_space, action_space and horizon; got "
+        f"{observation_space}, {action_space} and {horizon}",
+    )
+    return problem_of_spaces(observation_space, action_space, horizon)
+
+
+def takes_unclipped_actions(env: gym.Env | gym.vector.VectorEnv) -> bool:
+    """Whether the environment clips by itself and wants to see what the policy really asked for."""
+    return bool(env.unwrapped.metadata.get("unclipped_actions", False))
+
+
+def _require_no_images(space: Any) -> None:
+    """Refuse pixels, alone or in a nested space."""
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        for part in space.values() if isinstance(space, gym.spaces.Dict) else space:
+            _require_no_images(part)
+    if isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 2:
+        raise SpaceError(
+            f"the observation space holds images, {space}; DD-OPG learns policies of few parameters: give it the "
+            "positions and velocities behind the picture, or a few features of it, by a gymnasium.ObservationWrapper"
+        )
+
+
+def _require_box(what: str, space: Any, remedy: str) -> None:
+    """Refuse what is no vector of real numbers. Asked at every rollout: a space takes long to print, so only then."""
+    if not isinstance(space, gym.spaces.Box):
+        complaint = f"must be a Box (a vector of real numbers), got {space}; use {remedy}"
+    elif what == "action" and not np.issubdtype(space.dtype, np.floating):
+        complaint = f"must hold real numbers, got dtype {space.dtype}; use {remedy}"
+    elif math.prod(space.shape) == 0:
+        complaint = f"is empty: {space}"
+    else:
+        return
+    raise SpaceError(f"the {what} space {complaint}")

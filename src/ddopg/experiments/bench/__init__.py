@@ -1,0 +1,1 @@
+"""Benchmarks: jobs, where they run, their records, and the statistics over them."""

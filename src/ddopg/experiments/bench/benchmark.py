@@ -1,0 +1,172 @@
+"""The benchmark runner: what is not yet in the directory is run, and everything asked for is summarised.
+
+DIR/records.jsonl     one line per finished job
+DIR/failures/*.txt    how a job failed; it is tried again the next time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ddopg.errors import ArtefactError
+from ddopg.experiments.bench import records
+from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.records import Record
+from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, overall, summarise
+from ddopg.experiments.bench.workers import Done, Event, Failed, Progressed
+from ddopg.support.display import bar_of_work
+
+RECORDS = "records.jsonl"
+BOOTSTRAP_SEED = 0  # the table is the same whenever it is printed
+COLUMNS = 104  # of the table without its first column, at their widest
+
+Execute = Callable[[Sequence[Job]], Iterator[Event]]
+Show = Callable[[Event], None]
+
+
+def complete(
+    jobs: Sequence[Job],
+    out: Path,
+    execute: Execute,
+    quiet: bool = False,
+    option: str = "--out",
+    patient: bool = False,
+) -> list[Failed]:
+    """Run the jobs that the directory, named by that option, does not hold yet; return those that failed."""
+    try:
+        (out / "failures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArtefactError(
+            f"cannot write into {out}: {error.strerror or error}; choose a writable directory with {option}"
+        ) from error
+    with records.sole_writer(out, option, patient):
+        records.repair(out / RECORDS)
+        missing = [job for job in jobs if job.key not in finished(out)]
+        with progress(missing, len(jobs), quiet) as show:
+            return _consume(execute(missing) if missing else iter(()), out, show)
+
+
+def finished(out: Path) -> dict[str, Record]:
+    """Key → record of every finished job."""
+    return {record["key"]: record for record in records.read(out / RECORDS)}
+
+
+def failure_file(out: Path, job: Job) -> Path:
+    """Where the reason of a failure is kept."""
+    name = f"{job.env}-{job.method}-{job.seed}-{job.key}.txt"
+    return out / "failures" / "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
+
+
+def _consume(events: Iterator[Event], out: Path, show: Show) -> list[Failed]:
+    failures = []
+    for event in events:
+        if isinstance(event, Done):
+            records.append(out / RECORDS, event.record)
+            failure_file(out, event.job).unlink(missing_ok=True)
+        elif isinstance(event, Failed):
+            failure_file(out, event.job).write_text(f"{event.job}\n{event.job._asdict()}\n\n{event.reason}")
+            failures.append(event)
+        show(event)
+    return failures
+
+
+@contextmanager
+def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
+    """A line with jobs done, time spent and time left; silent where asked."""
+    if quiet:
+        yield lambda event: None
+        return
+    used = dict.fromkeys((job.key for job in missing), 0.0)
+    ended = total - len(missing)
+    counted, said = (
+        "{task.fields[ended]}[/]/{task.fields[jobs]} jobs",
+        "{task.percentage:>3.0f} %  {task.fields[what]}",
+    )
+    with bar_of_work(counted, said) as bar:
+        # Time goes with environment steps, roughly: a job counts by its budget.
+        task = bar.add_task(
+            "bench", total=sum(job.budget for job in missing), ended=ended, jobs=total, what=""
+        )
+
+        def show(event: Event) -> None:
+            nonlocal ended
+            whole = not isinstance(event, Progressed)
+            ended += whole
+            used[event.job.key] = event.job.budget * (
+                1.0 if isinstance(event, Done | Failed) else event.share
+            )
+            what = f"[red]failed:[/] {event.job}" if isinstance(event, Failed) else str(event.job)
+            bar.update(task, completed=sum(used.values()), ended=ended, what=what)
+
+        yield show
+
+
+def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
+    """Statistics of the jobs' records: a table per task, and below all known tasks together."""
+    console.width = max(console.width, COLUMNS + max((len(job.method) for job in jobs), default=0))
+    found = finished(out)
+    groups: dict[str, dict[str, list[Record]]] = {}
+    for job in jobs:
+        if job.key in found:
+            groups.setdefault(job.env, {}).setdefault(job.method, []).append(found[job.key])
+    for env, methods in groups.items():
+        console.print(_table(env, methods))
+    _print_overall(groups, console)
+
+
+def same_budgets(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs in groups of methods that have the same budget on every task: what one table can compare."""
+    budgets: dict[str, set[tuple[str, int]]] = {}
+    for job in jobs:
+        budgets.setdefault(job.method, set()).add((job.env, job.budget))
+    groups: dict[frozenset[tuple[str, int]], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(frozenset(budgets[job.method]), []).append(job)
+    return list(groups.values())
+
+
+def _table(env: str, methods: dict[str, list[Record]]) -> Table:
+    budget = next(iter(methods.values()))[0]["budget"]
+    title = f"{env} after {budget:,} steps: mean return on fresh episodes"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for name in ("runs", "mean ± sd", "median", "IQM [95 %]", "worst", "solved", "steps", "stays"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for method, rows in methods.items():
+        rng = np.random.default_rng(BOOTSTRAP_SEED)
+        table.add_row(method, *_cells(summarise([row["curve"] for row in rows], SOLVED.get(env), rng)))
+    return table
+
+
+def _cells(s: Summary) -> list[str]:
+    low, high = s.interval
+    return [
+        str(s.runs),
+        f"{s.mean:.1f} ± {s.sd:.1f}",
+        f"{s.median:.1f}",
+        f"{s.iqm:.1f} [{low:.1f}, {high:.1f}]",
+        f"{s.worst:.1f}",
+        "–" if s.solved is None else str(s.solved),
+        f"{s.steps:,.0f}" if np.isfinite(s.steps) else "–",
+        f"{s.stays:.2f}" if np.isfinite(s.stays) else "–",
+    ]
+
+
+def _print_overall(groups: dict[str, dict[str, list[Record]]], console: Console) -> None:
+    tasks = sorted(env for env in groups if env in REFERENCES)
+    common = [m for m in next(iter(groups.values()), {}) if all(m in groups[task] for task in tasks)]
+    if len(tasks) < 2 or not common:
+        return
+    names = f"{', '.join(tasks[:-1])} and {tasks[-1]}"
+    console.print(f"{names} together: IQM of scores, 0 is doing nothing, 1 the best known [95 %]")
+    for method in common:
+        last = {task: np.array([row["curve"][-1][1] for row in groups[task][method]]) for task in tasks}
+        value, (low, high) = overall(last, np.random.default_rng(BOOTSTRAP_SEED))
+        console.print(f"  {method:<16} {value:6.3f}  [{low:.3f}, {high:.3f}]", markup=False, highlight=False)

@@ -1,0 +1,175 @@
+"""A job: one method on one task with one seed and one budget, and the record that running it gives.
+
+Everyone is evaluated here and in the same way: the deterministic policy on fresh episodes, at every 2 % of the
+budget; at a mark counts what was known by then, and every environment step is counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ddopg import baselines
+from ddopg._version import __version__
+from ddopg.errors import RolloutError, require
+from ddopg.experiments.bench.records import Record
+from ddopg.support.records import to_dict
+
+if TYPE_CHECKING:
+    from ddopg.baselines.base import Checkpoint
+
+MARKS = 50  # evaluations per run
+PACKAGES = ("jax", "gymnasium", "stable-baselines3", "sb3-contrib", "torch", "cma")
+
+Report = Callable[[float], None]
+
+
+class Job(NamedTuple):
+    """Plain values only: a job travels as JSON."""
+
+    env: str
+    method: str
+    kind: str
+    settings: dict[str, Any]
+    seed: int
+    budget: int
+    episodes: int  # per evaluation
+
+    @property
+    def key(self) -> str:
+        """A digest of everything that defines the result: other settings are another job."""
+        text = json.dumps(self._asdict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return f"{self.env} · {self.method} · seed {self.seed} · {self.budget:,} steps"
+
+
+def plan(
+    envs: Iterable[str], methods: Sequence[str], seeds: Iterable[int], budget: int, episodes: int
+) -> list[Job]:
+    """All combinations, seeds outermost: a benchmark stopped early has some seeds of everything."""
+    envs = list(envs)
+    return [make_job(env, name, seed, budget, episodes) for seed in seeds for env in envs for name in methods]
+
+
+def check(jobs: Sequence[Job]) -> None:
+    """Refuse what could not work before anything runs: budgets, seeds, tasks, packages."""
+    from ddopg.envs.adapter import make, problem_of
+
+    require(len(jobs) > 0, "a benchmark needs at least one task, one method and one seed; got none of one")
+    require(
+        len({job.key for job in jobs}) == len(jobs),
+        "a benchmark holds every job once; leave out tasks, methods or seeds that are given twice",
+    )
+    for job in jobs:
+        require(job.budget >= 1, f"the budget must be at least 1 step, got {job.budget}")
+        require(job.episodes >= 1, f"an evaluation needs at least 1 episode, got {job.episodes}")
+        require(job.seed >= 0, f"seeds must be integers and not negative, got {job.seed}")
+    for env in dict.fromkeys(job.env for job in jobs):
+        problem_of(make(env))
+
+
+def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
+    """The job of a named method."""
+    method = baselines.method(name)
+    return Job(env, name, method.kind, to_dict(method.settings_for(env)), seed, budget, episodes)
+
+
+def run(job: Job, report: Report = lambda share: None) -> Record:
+    """Learn and evaluate; `report` hears which share of the budget is used."""
+    from ddopg.envs.adapter import make
+    from ddopg.support.compilation import keep_compiled_programs
+
+    keep_compiled_programs()
+    started = time.perf_counter()
+    settings = baselines.settings_from(job.kind, job.settings)
+    judge = Judge(job.env, job.seed, job.episodes)
+    checkpoints = baselines.learner(job.kind)(make(job.env), job.seed, settings)
+    curve, steps = learning_curve(checkpoints, job.budget, judge.value, report)
+    return {
+        "key": job.key,
+        **job._asdict(),
+        "version": __version__,
+        "packages": _versions(),
+        "steps": steps,
+        "seconds": round(time.perf_counter() - started, 2),
+        "evaluation_seconds": round(judge.seconds, 2),
+        "curve": [[mark, round(value, 3)] for mark, value in curve],
+    }
+
+
+def marks_of(budget: int) -> list[int]:
+    """The grid: every 2 % of the budget."""
+    return [int(mark) for mark in np.linspace(0, budget, MARKS + 1)[1:]]
+
+
+def learning_curve(
+    checkpoints: Iterator[Checkpoint],
+    budget: int,
+    value: Callable[[Checkpoint], float],
+    report: Report = lambda share: None,
+) -> tuple[list[tuple[int, float]], int]:
+    """(mark, value of the latest checkpoint at or before it) for each mark, and the steps used in the end."""
+    marks, curve = marks_of(budget), []
+    known = next(checkpoints)
+    assert known.steps == 0, "the first checkpoint is free"
+    while known.steps < budget:
+        after = next(checkpoints)
+        while marks and marks[0] < after.steps:
+            curve.append((marks.pop(0), value(known)))
+        known = after
+        report(min(known.steps / budget, 1.0))
+    return curve + [(mark, value(known)) for mark in marks], known.steps
+
+
+class Judge:
+    """Mean returns on episodes that nobody learns from; an unchanged policy is not judged twice.
+
+    Runs with the same seed share their episodes, whatever the method; runs with other seeds have others, so that the
+    luck of one set does not shift all results.
+    """
+
+    def __init__(self, env: str, seed: int, episodes: int) -> None:
+        from ddopg.core.seeding import FIRST_EVALUATION_SEED
+        from ddopg.envs.adapter import make
+
+        self.env, self.seconds = make(env), 0.0
+        first = FIRST_EVALUATION_SEED + seed * episodes
+        self.seeds = range(first, first + episodes)
+        self._latest, self._value = b"", 0.0
+
+    def value(self, checkpoint: Checkpoint) -> float:
+        """The mean return of the deterministic policy."""
+        from ddopg.rollouts.playing import evaluate
+
+        content = checkpoint.theta.tobytes()
+        if content != self._latest:
+            started = time.perf_counter()
+            returns = evaluate(self.env, checkpoint.policy, checkpoint.theta, self.seeds)
+            self._latest, self._value = content, float(np.mean(returns))
+            self.seconds += time.perf_counter() - started
+        require(
+            math.isfinite(self._value),
+            f"the mean return of the policy after {checkpoint.steps} steps is {self._value}, expected a finite "
+            "number; the environment or the policy overflows",
+            RolloutError,
+        )
+        return self._value
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

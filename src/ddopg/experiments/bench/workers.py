@@ -1,0 +1,108 @@
+"""Where jobs run: local processes, or a Ray cluster. Both turn a list of jobs into a stream of events.
+
+A job that raises gives a `Failed`, and so does one whose process dies; the others go on. Jobs and records travel as
+JSON text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, NamedTuple
+
+from ddopg.experiments.bench.jobs import Job, run
+from ddopg.experiments.bench.records import Record
+from ddopg.rollouts.workers import Pool, Report
+from ddopg.rollouts.workers.processes import Processes
+from ddopg.rollouts.workers.ray_cluster import Cluster
+
+Place = Callable[[], Pool]
+"""Opens a pool of `work`."""
+
+
+class Progressed(NamedTuple):
+    """A job has used this share of its budget."""
+
+    job: Job
+    share: float
+
+
+class Done(NamedTuple):
+    """A job is finished."""
+
+    job: Job
+    record: Record
+
+
+class Failed(NamedTuple):
+    """A job raised, or its process died."""
+
+    job: Job
+    reason: str  # a traceback, or how the process ended
+
+
+Event = Progressed | Done | Failed
+
+
+def locally(workers: int) -> Place:
+    """That many processes of this machine."""
+    return partial(Processes, work, workers)
+
+
+def on_ray(address: str, workers: int | None = None) -> Place:
+    """That many jobs at a time on an existing Ray cluster, one CPU each; as many as it has CPUs, if not given."""
+    return partial(Cluster, work, address, workers)
+
+
+def run_locally(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
+    """Jobs in that many processes; a process that dies is replaced."""
+    return run_all(jobs, locally(workers))
+
+
+def run_all(jobs: Sequence[Job], place: Place, again: int = 0) -> Iterator[Event]:
+    """A list of jobs; see `run_from`."""
+    waiting = list(reversed(jobs))
+    return run_from(lambda: waiting.pop() if waiting else None, place, again)
+
+
+def run_from(source: Callable[[], Job | None], place: Place, again: int = 0) -> Iterator[Event]:
+    """Jobs that come one by one: `source` gives the next, or None where there is none for now. It is asked again
+    after every event, once that has been consumed.
+
+    A job whose process dies is begun anew up to `again` times before that is a failure: the machine may be at fault.
+    """
+    running: dict[int, Job] = {}
+    deaths: Counter[int] = Counter()
+    numbers = itertools.count()
+    with closing(place()) as pool:
+        while True:
+            while len(running) < pool.places and (job := source()) is not None:
+                number = next(numbers)
+                running[number] = job
+                pool.submit(number, _text(list(job)))
+            if not running:
+                return
+            key, kind, content = pool.wait()
+            if kind == "died" and deaths[key] < again:
+                deaths[key] += 1
+                pool.submit(key, _text(list(running[key])))
+                yield Progressed(running[key], 0.0)
+            elif kind == "progress":
+                yield Progressed(running[key], float(content))
+            elif kind == "done":
+                yield Done(running.pop(key), json.loads(content))
+            else:
+                yield Failed(running.pop(key), content.decode())
+
+
+def work(content: bytes, report: Report) -> bytes:
+    """`run` from JSON to JSON."""
+    return _text(run(Job(*json.loads(content)), report))
+
+
+def _text(content: Any) -> bytes:
+    return json.dumps(content).encode()

@@ -1,0 +1,44 @@
+"""How much may be spent: environment steps, or rollouts."""
+
+from __future__ import annotations
+
+from ddopg.core.state import State
+from ddopg.errors import require
+
+
+def check_budget(steps: int | None, episodes: int | None) -> int:
+    """The one of both that is given, at least 1."""
+    total = episodes if steps is None else steps
+    require(
+        total is not None and (steps is None) != (episodes is None),
+        "give a budget either in steps (total_timesteps) or in episodes (total_episodes), "
+        f"got {steps} and {episodes}",
+    )
+    assert total is not None
+    require(total >= 1, f"the budget must be at least 1, got {total}")
+    return total
+
+
+class Budget:
+    """How much there is to spend, in steps or in episodes, counted from where the learner stands now."""
+
+    def __init__(self, steps: int | None, episodes: int | None, state: State) -> None:
+        self.unit = "steps" if steps is not None else "episodes"
+        self.total = check_budget(steps, episodes)
+        self._first = self.spent_so_far(state)
+
+    def spent_so_far(self, state: State) -> int:
+        """In the budget's own unit."""
+        return state.steps if self.unit == "steps" else state.told
+
+    def used(self, state: State) -> int:
+        """Since this budget was made."""
+        return self.spent_so_far(state) - self._first
+
+    def left(self, state: State) -> int:
+        """In its own unit; no more rollouts than that are needed, because each has at least one step."""
+        return self.total - self.used(state)
+
+    def spent(self, state: State) -> bool:
+        """Whether nothing is left."""
+        return self.left(state) <= 0

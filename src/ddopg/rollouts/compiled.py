@@ -1,0 +1,148 @@
+"""Tasks whose physics is pure, as compiled programs: one episode and all that happened, or the returns of many."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+from jax import Array
+
+from ddopg.core.types import Trajectory
+from ddopg.envs.base import Task, initial_observation
+from ddopg.envs.environment import Environment
+from ddopg.policies import Policy
+
+_TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)  # they change nothing that a rollout shows
+_QUICK = {"xla_cpu_use_fusion_emitters": False}  # compiles in a third of the time, and runs as fast
+
+_MIXES = hasattr(jax, "enable_x64")  # since JAX 0.8; before, any constant in a policy could spoil the program
+_float64: Any = jax.enable_x64 if _MIXES else import_module("jax.experimental").enable_x64
+
+
+def task_of(env: gym.Env) -> Task | None:
+    """The pure simulator that the environment shows as it is: no wrapper changes it, no subclass."""
+    while type(env) in _TRANSPARENT:
+        env = env.env  # type: ignore[attr-defined]
+    return env.task if type(env) is Environment else None
+
+
+def play(env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: int) -> Trajectory | None:
+    """One episode as one compiled program: what stepping shows, but for rounding, and the environment left alone.
+
+    None where only stepping will do: there is no pure task, or somebody watches; a number is not finite, and stepping
+    says what went wrong; JAX computes on a graphics card, where one small step after another is slow; or it cannot
+    mix precisions and the policy is not one of ours.
+    """
+    task = task_of(env)
+    if task is None or env.render_mode is not None or horizon > _time_limit(env):
+        return None
+    if jax.default_backend() != "cpu" or not (_MIXES or policy.bind):
+        return None
+    if len(policy.unit) != task.action_size:
+        return None
+    try:
+        start = initial_observation(task, seed)
+    except gym.error.Error:
+        return None
+    with _float64(True):
+        rows = np.asarray(_episode()(task, policy, theta, start, horizon))
+    return _unpacked(rows, task.observation_size, theta, seed) if np.isfinite(rows).all() else None
+
+
+def simulate(task: Task, policy: Policy, theta: Any, starts: Any, horizon: int | None = None) -> Array:
+    """Returns (B,) of B episodes from the initial observations `starts` (B, O), as one compiled program."""
+    return _simulate(task, policy, jnp.asarray(theta), jnp.asarray(starts), horizon or task.horizon)
+
+
+_ALIVE, _LAST = 1.0, 2.0  # marks of a step: an ordinary one, and one with which the task ended the episode
+
+
+def _played(task: Task, policy: Policy, theta: Array, start: Any, horizon: int) -> Array:
+    """(H, O + A + 2): observation, action, reward and mark of each step; zeros after the end.
+
+    The physics is in float64, as in Gymnasium, the policy in float32.
+    """
+    from ddopg.envs.jax_ops import JAX
+
+    def goes_on(carry: tuple) -> Array:
+        count, ended, _, _ = carry
+        return (count < horizon) & ~ended
+
+    def step(carry: tuple) -> tuple:
+        count, _, state, rows = carry
+        seen = task.observe(state, JAX).astype(jnp.float32)
+        with _float64(False):
+            action = jnp.asarray(policy.act(theta, seen), jnp.float32)
+        asked: Any = action.astype(start.dtype)
+        after = task.step(state, asked, JAX)
+        ended = task.terminated(after, JAX)
+        reward, mark = task.reward(after, asked, JAX), jnp.where(ended, _LAST, _ALIVE)
+        row = jnp.concatenate([seen.astype(start.dtype), asked, jnp.stack([reward, mark])])
+        return count + 1, ended, after, jax.lax.dynamic_update_slice(rows, row[None], (count, 0))
+
+    rows = jnp.zeros((horizon, task.observation_size + task.action_size + 2), start.dtype)
+    first = (0, jnp.bool_(False), task.start(start, JAX), rows)
+    return jax.lax.while_loop(goes_on, step, first)[-1]
+
+
+def _unpacked(rows: np.ndarray, size: int, theta: np.ndarray, seed: int) -> Trajectory:
+    marks = rows[:, -1]
+    terminated = bool((marks == _LAST).any())
+    return Trajectory(
+        theta=theta,
+        observations=rows[:, :size].astype(np.float32),
+        actions=rows[:, size:-2].astype(np.float32),
+        rewards=rows[:, -2].copy(),
+        alive=marks > 0,
+        terminated=terminated,
+        truncated=not terminated,
+        seed=int(seed),
+    )
+
+
+@cache
+def _episode() -> Any:
+    """`_played`, compiled quickly where this JAX knows how."""
+    compiled = partial(jax.jit, static_argnames=("task", "policy", "horizon"))
+    try:
+        jax.jit(lambda: 0, compiler_options=_QUICK).lower().compile()
+    except jax.errors.JaxRuntimeError:  # no such option
+        return compiled(_played)
+    return compiled(_played, compiler_options=_QUICK)
+
+
+@partial(jax.jit, static_argnames=("task", "policy", "horizon"))
+def _simulate(task: Task, policy: Policy, theta: Array, starts: Array, horizon: int) -> Array:
+    from ddopg.envs.jax_ops import JAX
+
+    def step(carry: tuple, _: None) -> tuple[tuple, Array]:
+        state, alive = carry
+        action = policy.act(theta, task.observe(state, JAX))
+        after = task.step(state, action, JAX)
+        reward = jnp.where(alive, task.reward(after, action, JAX), 0.0)
+        ended = alive & task.terminated(after, JAX)
+        # A finished episode stays where it ended: physics run on could overflow, and 0 · ∞ is not 0.
+        after = jax.tree.map(lambda new, old: jnp.where(alive, new, old), after, state)
+        return (after, alive & ~ended), reward
+
+    def one(start: Any) -> Array:
+        first = (task.start(start, JAX), jnp.bool_(True))
+        return jnp.sum(jax.lax.scan(step, first, None, length=horizon)[1])
+
+    return jax.vmap(one)(starts)
+
+
+def _time_limit(env: gym.Env) -> float:
+    """The shortest among the wrappers."""
+    limit = float("inf")
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, TimeLimit):
+            limit = min(limit, env._max_episode_steps)
+        env = env.env
+    return limit

@@ -1,0 +1,139 @@
+"""Episodes step by step: any Gymnasium environment, at NumPy's price, and what it does wrong said in words.
+
+Every number that an environment returns is looked at, because environments do return nonsense. The looks are cheap
+where all is well: a type, a shape, one sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from ddopg.envs.adapter import takes_unclipped_actions
+from ddopg.errors import RolloutError
+
+RESET = ("observation", "info")
+STEP = ("observation", "reward", "terminated", "truncated", "info")
+_FEW = 50  # numbers
+
+Step = tuple[np.ndarray, np.ndarray, float, bool, bool]
+
+
+def steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, horizon: int) -> Iterator[Step]:
+    """The imperative part: (observation, action, reward, terminated, truncated) until the episode is over."""
+    space, expected = env.action_space, env.observation_space.shape
+    assert isinstance(space, gym.spaces.Box)
+    clip, shape, low, high = not takes_unclipped_actions(env), space.shape, space.low, space.high
+    make_step = env.step
+    observation, _ = called(lambda: env.reset(seed=seed), RESET, "reset", 0, seed)
+    for step in range(horizon):
+        seen = _seen(observation, expected, step, seed)
+        if not _finite(seen):
+            raise _bad_observation(seen, step, seed)
+        action = np.asarray(act(seen), np.float32)
+        if not _finite(action):
+            raise _bad_action(action, seen, step, seed)
+        sent = np.minimum(np.maximum(action.reshape(shape), low), high) if clip else action
+        try:
+            returned = make_step(sent)
+        except (Exception, SystemExit) as error:
+            raise _raised(error, "step", step, seed) from error
+        observation, reward, terminated, truncated, _ = _counted(returned, STEP, "step", step, seed)
+        if terminated is not False and terminated is not True:
+            terminated = _flag(terminated, step, seed)
+        if truncated is not False and truncated is not True:
+            truncated = _flag(truncated, step, seed)
+        yield (
+            seen,
+            action,
+            reward if type(reward) is float else _real(reward, step, seed),
+            terminated,
+            truncated,
+        )
+        if terminated or truncated:
+            return
+
+
+def called(call: Callable[[], Any], parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
+    """What the environment returns, if it is as many things as it should be; what it raises is a `RolloutError`."""
+    try:
+        returned = call()
+    except (Exception, SystemExit) as error:
+        raise _raised(error, what, step, seed) from error
+    return _counted(returned, parts, what, step, seed)
+
+
+def _raised(error: BaseException, what: str, step: int, seed: int) -> RolloutError:
+    place = f"in {what}() at step {step} (seed {seed})"
+    if isinstance(error, RolloutError):
+        return RolloutError(f"{error} {place}")
+    return RolloutError(
+        f"the environment raised {type(error).__name__}: {error} {place}; repair the environment"
+    )
+
+
+def _counted(returned: Any, parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
+    if type(returned) is tuple and len(returned) == len(parts):
+        return returned
+    came = len(returned) if isinstance(returned, tuple) else type(returned).__name__
+    raise RolloutError(
+        f"{what}() of the environment returned {came} at step {step} (seed {seed}), expected the {len(parts)} things "
+        f"({', '.join(parts)}); repair the environment"
+    )
+
+
+def _seen(observation: Any, expected: tuple[int, ...] | None, step: int, seed: int) -> np.ndarray:
+    """The observation as the policy sees it: a flat vector of its own, whatever becomes of the environment's."""
+    try:
+        array = np.asarray(observation)
+    except ValueError:
+        array = np.asarray(None)
+    if array.shape != expected or array.dtype.kind not in "fiub":
+        raise RolloutError(
+            f"the environment returned an observation of {array.dtype} {array.shape} at step {step} (seed {seed}), "
+            f"expected numbers of shape {expected}; repair the environment, or the space it declares"
+        )
+    array = array.astype(np.float32)
+    return array if array.ndim == 1 else array.ravel()
+
+
+def _finite(vector: np.ndarray) -> bool:
+    """Of float32: their sum in double precision cannot overflow. Python's is the cheapest for a few numbers."""
+    if vector.size > _FEW:
+        return bool(np.isfinite(vector).all())
+    return math.isfinite(sum(vector.ravel().tolist()))
+
+
+def _bad_observation(seen: np.ndarray, step: int, seed: int) -> RolloutError:
+    return RolloutError(
+        f"the environment returned the observation {seen} at step {step} (seed {seed}), expected finite "
+        "numbers; repair the environment or end the episode before that happens"
+    )
+
+
+def _bad_action(action: np.ndarray, seen: np.ndarray, step: int, seed: int) -> RolloutError:
+    return RolloutError(
+        f"the policy answered {action} at step {step} (seed {seed}) to the finite observation {seen}; "
+        "its parameters have grown too large: use a smaller design.spread or learning rate"
+    )
+
+
+def _real(reward: Any, step: int, seed: int) -> float:
+    try:
+        return float(reward)
+    except (TypeError, ValueError) as error:
+        raise RolloutError(
+            f"the environment returned the reward {reward!r} at step {step} (seed {seed}), expected a number"
+        ) from error
+
+
+def _flag(value: Any, step: int, seed: int) -> bool:
+    if isinstance(value, np.bool_ | int) or (isinstance(value, np.ndarray) and value.size == 1):
+        return bool(value)
+    raise RolloutError(
+        f"the environment said {value!r} for terminated or truncated at step {step} (seed {seed}), expected a bool"
+    )

@@ -1,0 +1,224 @@
+"""The file of a run store: its tables, how it is opened, and who may write it. What the rows mean is in `runs.py`.
+
+A file from elsewhere is not trusted: no extension is loaded, its schema must be word for word ours, its pages are
+checked, and everything SQLite has to say against it becomes an `ArtefactError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ddopg.errors import ArtefactError, StoreError, require
+from ddopg.support.locks import FileLock
+
+SCHEMA = 1
+APPLICATION = 0x64644F50  # "ddOP"
+MAGIC = b"SQLite format 3\0"
+LONGEST_VALUE = 2**29  # bytes in one cell
+STORE, LOCK = "run.sqlite", "run.lock"
+READING, WRITING = "reading", "writing"
+
+TABLES = {
+    "run": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
+    "rollout": "number INTEGER PRIMARY KEY, proposal INTEGER NOT NULL UNIQUE, purpose TEXT NOT NULL, "
+    "seed INTEGER NOT NULL, steps INTEGER NOT NULL, terminated INTEGER NOT NULL, truncated INTEGER NOT NULL, "
+    "return REAL NOT NULL, theta BLOB NOT NULL, observations BLOB NOT NULL, actions BLOB NOT NULL, "
+    "rewards BLOB NOT NULL, info TEXT NOT NULL, seal BLOB NOT NULL",
+    "state": "name TEXT PRIMARY KEY, kind TEXT NOT NULL, shape TEXT NOT NULL, value",
+    "change": "name TEXT NOT NULL REFERENCES state(name), rollout INTEGER NOT NULL REFERENCES rollout(number), "
+    "positions BLOB NOT NULL, blocks BLOB NOT NULL, PRIMARY KEY (name, rollout)",
+    "evaluation": "rollout INTEGER PRIMARY KEY REFERENCES rollout(number), steps INTEGER NOT NULL, mean REAL, "
+    "std REAL, worst REAL, episodes INTEGER NOT NULL, seal BLOB NOT NULL",
+    "failure": "number INTEGER PRIMARY KEY, proposal INTEGER NOT NULL, seed INTEGER NOT NULL, "
+    "attempt INTEGER NOT NULL, steps INTEGER NOT NULL, reason TEXT NOT NULL, seal BLOB NOT NULL",
+}
+"""Table → columns; docs/run-format.md says what they hold."""
+
+_SQL = {name: f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()}
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """A new file with empty tables, in an open transaction: the caller fills in what belongs to them and commits."""
+    connection = _connect(path, "rwc")
+    with complaints(path, WRITING):
+        _prepare(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        for statement in _SQL.values():
+            connection.execute(statement)
+    return connection
+
+
+def open_existing(path: Path) -> sqlite3.Connection:
+    """A file written by `create`; anything else gets an `ArtefactError`."""
+    _require_database(path)
+    connection = _connect(path, "rw")
+    with complaints(path, READING):
+        _check(connection, path)
+        _prepare(connection)
+    return connection
+
+
+def open_to_look(path: Path) -> sqlite3.Connection:
+    """The same for reading alone, while another process may be writing: nothing is changed, and nobody is stopped.
+
+    Where there is no write-ahead log, nobody is at work, and SQLite is kept from making one.
+    """
+    _require_database(path)
+    log = path.with_name(f"{path.name}-wal")
+    connection = _connect(path, "ro" if log.exists() else "ro&immutable=1")
+    with complaints(path, READING):
+        connection.execute("BEGIN")  # everything is read from one instant
+        _check(connection, path)
+    return connection
+
+
+def is_empty(path: Path) -> bool:
+    """Whether nothing was ever committed there: no file, or one without tables (a kill at the first instant)."""
+    if not path.exists() or path.stat().st_size == 0:
+        return True
+    with suppress(sqlite3.Error):
+        connection = _connect(path, "rw")
+        try:
+            return connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+        finally:
+            connection.close()
+    return False
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """All of it or nothing, durable when it ends."""
+    with complaints(path, WRITING):
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def complaints(path: Path, what: str) -> Iterator[None]:
+    """SQLite's own errors in the words of this package."""
+    try:
+        yield
+    except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
+        if what == WRITING:
+            raise StoreError(
+                f"cannot write {path}: {error}; everything before this is safe. Make room or a writable place, "
+                "and tell it again or resume the run"
+            ) from error
+        raise ArtefactError(
+            f"cannot read {path}: {error}; it is damaged, or not a run of ddopg: restore it from a copy"
+        ) from error
+
+
+def sole_writer(directory: Path) -> FileLock:
+    """Only one process may go on with a run. Where there are no locks, two would still meet at the number of a
+    rollout."""
+    try:
+        return FileLock(directory / LOCK)
+    except BlockingIOError as error:
+        raise StoreError(
+            f"another process is at work on {directory}; wait for its end, or stop it, and try again"
+        ) from error
+    except OSError as error:
+        raise StoreError(
+            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory"
+        ) from error
+
+
+@contextmanager
+def owned(directory: Path, create: bool) -> Iterator[FileLock]:
+    """The lock of the directory, given back if what follows fails."""
+    try:
+        if create:
+            directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory with --out"
+        ) from error
+    require(
+        create or (directory / STORE).exists(),
+        f"{directory} holds no {STORE}; give the directory of a run",
+        ArtefactError,
+    )
+    writer = sole_writer(directory)
+    try:
+        yield writer
+    except BaseException:
+        writer.release()
+        raise
+
+
+def sync(directory: Path) -> None:
+    """The name of a new file is safe only when its directory is."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _require_database(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(MAGIC))
+    except OSError as error:
+        raise ArtefactError(
+            f"cannot read {path}: {error.strerror or error}; give the directory of a run"
+        ) from error
+    require(
+        magic == MAGIC, f"{path} is not a run of ddopg: expected an SQLite file, got {magic!r}", ArtefactError
+    )
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{urllib.parse.quote(str(path.absolute()))}?mode={mode}"
+    with complaints(path, WRITING if mode == "rwc" else READING):
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        for setting in ("trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {setting}")
+        return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Write-ahead log, and a commit that returns only when the disk has it."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    require(
+        bool(found) or application != 0,
+        f"{path} holds no run yet: it was stopped at its first instant; start it again",
+        ArtefactError,
+    )
+    require(
+        application == APPLICATION,
+        f"{path} is an SQLite file, but not a run of ddopg: expected the application id {APPLICATION}, "
+        f"got {application}",
+        ArtefactError,
+    )
+    require(
+        schema == SCHEMA,
+        f"{path} has schema {schema}, this version of ddopg reads {SCHEMA}; use the version that wrote it",
+        ArtefactError,
+    )
+    require(found == _SQL, f"{path} has other tables than a run of ddopg; it was changed", ArtefactError)
+    verdict = connection.execute("PRAGMA quick_check(1)").fetchone()
+    require(verdict == ("ok",), f"{path} is damaged: {verdict}; restore it from a copy", ArtefactError)

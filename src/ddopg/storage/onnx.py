@@ -1,0 +1,52 @@
+"""A trained policy for machines without this library: an ONNX file with squashing and clipping inside.
+
+For a machine that has only NumPy, `numpy_policy.py` reads the policy file itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ddopg._version import __version__
+from ddopg.errors import MissingPackageError
+from ddopg.storage.policy_file import KEY, TrainedPolicy, describe
+from ddopg.support.files import write_atomically
+
+OPSET = 18  # read by onnxruntime since 1.14 (2023): a robot's runtime is rarely the newest
+INPUT, OUTPUT = "observation", "action"
+
+
+def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
+    """Write the policy as ONNX: `observation` (batch, O) → `action` (batch, A), both float32; whole or not at all.
+
+    The action is `predict`'s: squashed, and clipped to the action range. The metadata entry `ddopg` describes the
+    policy as its safetensors file does.
+    """
+    try:
+        from jax2onnx import to_onnx as convert
+    except ImportError as error:
+        raise MissingPackageError("writing ONNX needs the package jax2onnx", "onnx") from error
+    problem = trained.problem
+    theta, low, high = (jnp.asarray(x, jnp.float32) for x in (trained.theta, problem.low, problem.high))
+
+    def action(observation: Array) -> Array:
+        return jnp.clip(trained.policy.act(theta, observation), low, high)
+
+    model = convert(
+        jax.vmap(action),
+        [("batch", problem.observation_size)],
+        model_name="ddopg policy",
+        opset=OPSET,
+        input_names=[INPUT],
+        output_names=[OUTPUT],
+    )
+    model.producer_name, model.producer_version = "ddopg", __version__
+    entry = model.metadata_props.add()
+    entry.key, entry.value = KEY, json.dumps(describe(trained))
+    return write_atomically(Path(path), model.SerializeToString())

@@ -1,0 +1,214 @@
+"""The policy artefact: what a user takes away. One safetensors file that describes itself.
+
+The tensor is θ; the metadata hold one JSON object: spaces, policy class, horizon, configuration, version.
+Reading one can run no code: safetensors holds numbers, and the description is checked field by field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from ddopg._version import __version__
+from ddopg.config import Config
+from ddopg.core.problem import Problem, build_policy, problem_from_dict
+from ddopg.errors import ArtefactError, DDOPGError, require
+from ddopg.policies import Policy
+from ddopg.support.files import write_atomically
+from ddopg.support.records import from_dict, to_dict
+
+KEY = "ddopg"
+FORMAT = "ddopg-policy"
+SCHEMA = 1
+LARGEST_FILE = 256 * 2**20  # bytes; a policy of 64 million parameters
+
+
+class TrainedPolicy(NamedTuple):
+    """A policy with fixed parameters, ready to act."""
+
+    theta: np.ndarray  # (D,)
+    problem: Problem  # sizes, action range and horizon of the task
+    config: Config  # what it was learnt with
+    environment: str | None = None  # the Gymnasium id it was learnt on, if any
+    note: dict[str, Any] = {}  # noqa: RUF012  what is known of it: return, steps, seed
+    network: Policy | None = None  # a policy class of the user's own, in the place of the configured one
+
+    @property
+    def policy(self) -> Policy:
+        """The policy class that θ belongs to."""
+        return build_policy(self.problem, self.config, self.network)
+
+    def act(self, observation: Any) -> np.ndarray:
+        """The action for one observation (O,)."""
+        return np.asarray(self.policy.act(self.theta, _vector(observation, self.problem.observation_size)))
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[np.ndarray, Any]:
+        """Action(s) for one observation (O,) or a batch (B, O), clipped to the action range; and `state`.
+
+        The signature is the one that stable-baselines3's tools expect; the policy is always deterministic.
+        """
+        observation = np.asarray(observation, np.float32)
+        size = self.problem.observation_size
+        batch = observation.ndim > 1 and observation.shape[0] * size == observation.size
+        rows = observation.reshape(-1, size) if batch else _vector(observation, size)
+        action = np.asarray(self.policy.act(self.theta, rows))
+        return np.clip(action, self.problem.low, self.problem.high).astype(np.float32), state
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it as one safetensors file, whole or not at all."""
+        path = Path(path)
+        return write_atomically(path, packed(describe(self), self.theta))
+
+
+def load(path: str | os.PathLike[str], policy: Policy | None = None) -> TrainedPolicy:
+    """Read a policy file written by `save`; anything else gets an `ArtefactError`.
+
+    Where the policy class was your own, give it again: a file holds its numbers, not its code.
+    """
+    return _understand(Path(path), *read(Path(path)), policy)
+
+
+def require_class(what: str, own_size: int, network: Policy | None) -> None:
+    """Refuse a policy class that is not the one it was made with; `own_size` is 0 where that was the configured."""
+    came = network.size if network else 0
+    told = (
+        f"a policy class of its own, with {own_size} parameters"
+        if own_size
+        else "the configured policy class"
+    )
+    require(
+        own_size == came,
+        f"{what} was made with {told}; got {f'one with {came}' if came else 'none'}. Give policy=..., the one that "
+        "DDOPG(..., policy=...) had"
+        if own_size
+        else f"{what} was made with {told}; leave out policy=...",
+        ArtefactError,
+    )
+
+
+def read(path: Path) -> tuple[dict[str, Any], Any]:
+    """The description and the tensor of a safetensors file, nothing more known of them than that."""
+    try:
+        require(
+            path.is_file() or not path.exists(), f"{path} is not a file; give a policy file", ArtefactError
+        )
+        require(
+            path.stat().st_size <= LARGEST_FILE,
+            f"{path} has {path.stat().st_size} bytes, a policy file has at most {LARGEST_FILE}",
+            ArtefactError,
+        )
+        with safetensors.safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            names = list(file.keys())
+            theta = file.get_tensor("theta") if names == ["theta"] else None
+    except OSError as error:
+        raise ArtefactError(f"cannot read {path}: {error.strerror or error}; check the path") from error
+    except (safetensors.SafetensorError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise ArtefactError(
+            f"{path} is not a readable safetensors file ({error}); it is damaged, or not a policy of ddopg"
+        ) from error
+    return _parse(path, metadata.get(KEY, "null")), theta
+
+
+def packed(description: dict[str, Any], theta: np.ndarray) -> bytes:
+    """The bytes of a policy file, sealed."""
+    text = json.dumps(description | {"seal": _seal(description, theta)})
+    # One entry only: safetensors writes several in an order that differs from run to run.
+    return safetensors.numpy.save({"theta": theta}, metadata={KEY: text})
+
+
+def describe(trained: TrainedPolicy) -> dict[str, Any]:
+    """Everything but θ, in plain values."""
+    return {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "version": __version__,
+        "problem": trained.problem._asdict(),
+        "config": to_dict(trained.config),
+        "environment": trained.environment,
+        "note": trained.note,
+        **({"own_policy": trained.network.size} if trained.network else {}),
+    }
+
+
+def _understand(path: Path, description: dict[str, Any], theta: Any, network: Policy | None) -> TrainedPolicy:
+    require(
+        description.get("format") == FORMAT and theta is not None,
+        f"{path} is a safetensors file, but not a policy of ddopg: expected one tensor 'theta' and a description "
+        f"under {KEY!r} that names the format {FORMAT!r}",
+        ArtefactError,
+    )
+    require(
+        description.get("schema") == SCHEMA,
+        f"{path} has schema {description.get('schema')!r}, this version of ddopg reads {SCHEMA}; update ddopg",
+        ArtefactError,
+    )
+    seal = description.pop("seal", None)
+    require(
+        seal == _seal(description, theta),
+        f"{path} does not fit its seal: it was damaged or changed after it was written; restore it from a copy",
+        ArtefactError,
+    )
+    require_class(str(path), description.get("own_policy", 0), network)
+    try:
+        trained = TrainedPolicy(
+            theta=theta,
+            network=network,
+            problem=problem_from_dict(description["problem"]),
+            config=from_dict(description["config"], Config),
+            environment=_text_or_none(description["environment"]),
+            note=dict(description["note"]),
+        )
+        size = trained.policy.size
+    except (KeyError, TypeError, ValueError, OverflowError, DDOPGError) as error:
+        raise ArtefactError(f"the description inside {path} is damaged: {error!r}") from error
+    require(
+        theta.dtype == np.float32 and theta.shape == (size,) and bool(np.isfinite(theta).all()),
+        f"{path} describes a policy of {size} finite float32 parameters, but holds {theta.dtype} {theta.shape}",
+        ArtefactError,
+    )
+    return trained
+
+
+def _seal(description: dict[str, Any], theta: np.ndarray) -> str:
+    """SHA-256 of everything in the file: a flipped bit must not become another policy."""
+    digest = hashlib.sha256(json.dumps(description).encode())
+    digest.update(f"{theta.dtype.str}{theta.shape}".encode())
+    digest.update(np.ascontiguousarray(theta).tobytes())
+    return digest.hexdigest()
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        description = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ArtefactError(f"the description inside {path} is damaged: {error!r}") from error
+    return description if isinstance(description, dict) else {}
+
+
+def _text_or_none(value: Any) -> str | None:
+    require(value is None or isinstance(value, str), f"expected a name, got {value!r}", ArtefactError)
+    return value
+
+
+def _vector(observation: Any, size: int) -> np.ndarray:
+    vector = np.asarray(observation, np.float32).ravel()
+    require(
+        vector.size == size,
+        f"the policy expects an observation of {size} numbers, got {vector.size}",
+        DDOPGError,
+    )
+    return vector

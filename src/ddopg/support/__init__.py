@@ -1,0 +1,4 @@
+"""Plain helpers that know nothing of learning: records, preset files, whole files, locks, signals, processes.
+
+May import the configuration and errors.
+"""

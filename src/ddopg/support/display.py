@@ -1,0 +1,153 @@
+"""The live display of a learning run: two lines in a terminal (rich), a plain line now and then in a file; and the
+one-line bar of work that consists of many runs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+
+class Shown(Protocol):
+    """What is shown of a rollout; `Info` has it."""
+
+    @property
+    def rollout(self) -> int: ...  # noqa: D102
+    @property
+    def steps(self) -> int: ...  # noqa: D102
+    @property
+    def incumbent(self) -> float: ...  # noqa: D102
+    @property
+    def incumbent_error(self) -> float: ...  # noqa: D102
+    @property
+    def ess(self) -> float: ...  # noqa: D102
+    @property
+    def length_scale(self) -> float: ...  # noqa: D102
+
+
+Show = Callable[[int, Shown], None]
+
+SHARES = 10  # plain lines per budget,
+SECONDS = 60.0  # and one after this time at the latest
+NARROW = 50  # columns; below, the time left is worth more than the bar
+BETWEEN = " · "
+
+
+@contextmanager
+def progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
+    """A function to call after each rollout with what is spent and what happened; silent where not enabled."""
+    if not enabled:
+        yield lambda used, info: None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    alive = (console.is_terminal and not console.is_dumb_terminal) or console.is_jupyter
+    with _live(console, total, unit) if alive else _lines(console, total, unit) as show:
+        yield show
+
+
+def parts_of(info: Shown, unit: str) -> list[str]:
+    """What there is to see, the most important first; the incumbent's return is a belief, not an evaluation."""
+    parts = [f"rollout {info.rollout:,}"]
+    if unit != "steps":
+        parts.append(f"{info.steps:,} steps")
+    parts.append(f"incumbent {with_error(info.incumbent, info.incumbent_error)}")
+    if math.isnan(info.ess):
+        return [*parts, "initial design"]
+    return [*parts, f"ESS {info.ess:.1f}", f"√Σ {info.length_scale:.3g}"]
+
+
+def with_error(value: float, error: float) -> str:
+    """The value to the digits that its standard error leaves, such as 812.4 ± 3.1; a value alone to four digits."""
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return f"{value:.4g}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    if max(abs(value), error) >= 1e7 or digits > 6:
+        return f"{value:.4g} ± {error:.2g}"
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def fitting(parts: Sequence[str], width: int) -> str:
+    """As many of the parts as fit on a line, none of them cut; the first one always."""
+    shown = parts[0]
+    for part in parts[1:]:
+        if len(shown) + len(BETWEEN) + len(part) > width:
+            break
+        shown += BETWEEN + part
+    return shown
+
+
+def bar_of_work(counted: str, said: str) -> Progress:
+    """One line for many runs: what is counted, a bar, what is said, time spent and time left; texts are rich's."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn(f"[bold]{counted}"),
+        BarColumn(bar_width=24),
+        TextColumn(said),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), refresh_per_second=4)
+
+
+@contextmanager
+def _live(console: Console, total: int, unit: str) -> Iterator[Show]:
+    """The bar with the time left, and below it what is known, as much as the terminal is wide now."""
+    from rich.console import Group
+    from rich.live import Live
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    spent = TextColumn("[bold]{task.fields[used]:,}[/]/{task.total:,} {task.fields[unit]}")
+    left = (TextColumn("left"), TimeRemainingColumn(compact=True))
+    columns = (spent, BarColumn(bar_width=None), TimeElapsedColumn(), *left)
+    bar = Progress(*(columns if console.width >= NARROW else (spent, *left)), console=console, expand=True)
+    task = bar.add_task("learn", total=total, used=0, unit=unit)
+    known = ["compiling …"]
+
+    def picture() -> Group:
+        return Group(bar, Text(fitting(known, console.width), style="green", no_wrap=True))
+
+    with Live(get_renderable=picture, console=console, refresh_per_second=8):
+
+        def show(used: int, info: Shown) -> None:
+            bar.update(task, completed=min(used, total), used=used)
+            known[:] = parts_of(info, unit)
+
+        yield show
+
+
+@contextmanager
+def _lines(console: Console, total: int, unit: str) -> Iterator[Show]:
+    """A plain line whenever another tenth of the budget is spent, or a minute has passed: for log files."""
+    began = spoken = time.monotonic()
+    reached = -1
+
+    def show(used: int, info: Shown) -> None:
+        nonlocal spoken, reached
+        now, share = time.monotonic(), used * SHARES // total
+        if share <= reached and now - spoken < SECONDS:
+            return
+        spoken, reached = now, share
+        left = (now - began) * max(0, total - used) / used
+        parts = [f"{used:,}/{total:,} {unit}", *parts_of(info, unit), f"left {_clock(left)}"]
+        console.file.write(BETWEEN.join(parts) + "\n")
+        console.file.flush()
+
+    yield show
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"

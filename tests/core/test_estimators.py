@@ -1,0 +1,402 @@
+"""The importance-sampling mathematics against the oracle, its identities and its limits."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from ddopg.core import estimators as E
+from tests import reference
+
+log_weights = arrays(np.float64, st.integers(1, 8), elements=st.floats(-30, 30))
+TIGHT = 1e-9
+
+
+def sample(seed=0, number=7, parameters=3):
+    rng = np.random.default_rng(seed)
+    return (
+        jnp.asarray(rng.standard_normal(number)),
+        jnp.asarray(rng.standard_normal((number, parameters))),
+        jnp.asarray(10 * rng.standard_normal(number)),
+    )
+
+
+# --- an enumerable trajectory space: two states, two actions, two steps, a softmax policy ---------------
+
+
+def tiny_world():
+    """All 2·(2·2)² trajectories: log p(τ|θ) without the policy, the (state, action) pairs, and returns."""
+    rng = np.random.default_rng(3)
+    first, move = rng.dirichlet([1, 1]), rng.dirichlet([1, 1], size=(2, 2))
+    dynamics, pairs, returns = [], [], []
+    for s0, a0, s1, a1 in itertools.product(range(2), repeat=4):
+        dynamics.append(math.log(first[s0] * move[s0, a0, s1]))
+        pairs.append([(s0, a0), (s1, a1)])
+        returns.append(rng.standard_normal())
+    return np.array(dynamics), np.array(pairs), np.array(returns)
+
+
+def tiny_log_p(theta, dynamics, pairs):
+    log_pi = jax.nn.log_softmax(theta.reshape(2, 2), axis=1)[pairs[..., 0], pairs[..., 1]]
+    return E.log_trajectory_likelihood(log_pi, np.ones(log_pi.shape), dynamics)
+
+
+@pytest.mark.usefixtures("float64")
+class TestOnAnEnumerableWorld:
+    theta = np.array([0.3, -0.7, 1.1, 0.2])
+    other = np.array([-0.2, 0.4, 0.1, 0.8])
+
+    def test_trajectory_likelihoods_sum_to_one(self):
+        dynamics, pairs, _ = tiny_world()
+        assert jnp.sum(jnp.exp(tiny_log_p(jnp.asarray(self.theta), dynamics, pairs))) == pytest.approx(1)
+
+    def test_expected_return_is_the_sum_over_all_trajectories(self):
+        dynamics, pairs, returns = tiny_world()
+        pi = np.exp(self.theta.reshape(2, 2)) / np.exp(self.theta.reshape(2, 2)).sum(1, keepdims=True)
+        slow = sum(
+            math.exp(d) * pi[tuple(p[0])] * pi[tuple(p[1])] * r
+            for d, p, r in zip(dynamics, pairs, returns, strict=True)
+        )
+        log_p = tiny_log_p(jnp.asarray(self.theta), dynamics, pairs)
+        assert E.expected_return(log_p, returns) == pytest.approx(slow, abs=TIGHT)
+
+    def test_likelihood_ratio_gradient_is_the_gradient_of_the_expected_return(self):
+        dynamics, pairs, returns = tiny_world()
+        theta = jnp.asarray(self.theta)
+        scores = jax.jacobian(lambda t: tiny_log_p(t, dynamics, pairs))(theta)
+        gradient = jax.grad(lambda t: E.expected_return(tiny_log_p(t, dynamics, pairs), returns))(theta)
+        ratio = E.likelihood_ratio_gradient(tiny_log_p(theta, dynamics, pairs), scores, returns)
+        np.testing.assert_allclose(ratio, gradient, atol=TIGHT)
+
+    def test_reweighting_another_policy_gives_the_same_expectation(self):
+        dynamics, pairs, returns = tiny_world()
+        log_p = tiny_log_p(jnp.asarray(self.theta), dynamics, pairs)
+        log_q = tiny_log_p(jnp.asarray(self.other), dynamics, pairs)
+        direct = E.expected_return(log_p, returns)
+        assert E.reweighted_expectation(log_p, log_q, returns) == pytest.approx(float(direct), abs=TIGHT)
+
+    def test_every_estimator_converges_to_the_expected_return(self):
+        dynamics, pairs, returns = tiny_world()
+        log_p = tiny_log_p(jnp.asarray(self.theta), dynamics, pairs)
+        log_q = tiny_log_p(jnp.asarray(self.other), dynamics, pairs)
+        truth = float(E.expected_return(log_p, returns))
+        rng = np.random.default_rng(0)
+        on = rng.choice(len(returns), 40_000, p=np.exp(log_p))
+        off = rng.choice(len(returns), 40_000, p=np.exp(log_q))
+        both = np.concatenate([on, off])
+        policies = jnp.stack([log_p, log_q])
+        log_w = E.log_importance_weights(log_p, log_q)
+        mixture = E.log_mixture_weights(log_p, policies)
+        assert E.monte_carlo_return(returns[on]) == pytest.approx(truth, abs=0.02)
+        assert E.importance_sampling_return(log_w[off], returns[off]) == pytest.approx(truth, abs=0.02)
+        assert E.importance_sampling_return(mixture[both], returns[both]) == pytest.approx(truth, abs=0.02)
+        assert E.weighted_importance_sampling_return(mixture[both], returns[both]) == pytest.approx(
+            truth, abs=0.02
+        )
+
+    def test_monte_carlo_gradient_converges_to_the_likelihood_ratio_gradient(self):
+        dynamics, pairs, returns = tiny_world()
+        theta = jnp.asarray(self.theta)
+        log_p = tiny_log_p(theta, dynamics, pairs)
+        scores = jax.jacobian(lambda t: tiny_log_p(t, dynamics, pairs))(theta)
+        drawn = np.random.default_rng(1).choice(len(returns), 60_000, p=np.exp(log_p))
+        estimate = E.monte_carlo_gradient(scores[drawn], returns[drawn])
+        np.testing.assert_allclose(estimate, E.likelihood_ratio_gradient(log_p, scores, returns), atol=0.015)
+
+    def test_the_renyi_bound_holds_with_its_probability(self):
+        """Eq. (16) with the true d₂ and Z = N fails on at most a share δ of samples."""
+        dynamics, pairs, returns = tiny_world()
+        log_p = tiny_log_p(jnp.asarray(self.theta), dynamics, pairs)
+        log_q = tiny_log_p(jnp.asarray(self.other), dynamics, pairs)
+        truth, d2 = E.expected_return(log_p, returns), jnp.sum(jnp.exp(2 * log_p - log_q))
+        delta, number = 0.2, 20
+        rng = np.random.default_rng(2)
+        drawn = rng.choice(len(returns), (2000, number), p=np.exp(log_q))
+        log_w = (log_p - log_q)[drawn]
+        means = jax.vmap(E.importance_sampling_return)(log_w, jnp.asarray(returns)[drawn])
+        bound = E.renyi_lower_bound(means, d2, number, np.abs(returns).max(), delta)
+        assert np.mean(bound > truth) <= delta
+        assert np.all(bound < means)
+
+
+# --- against the oracle ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("seed", range(5))
+class TestAgainstTheOracle:
+    def test_plain_and_weighted_estimates(self, seed):
+        log_w, _, R = sample(seed)
+        w, r = np.exp(log_w).tolist(), R.tolist()
+        assert E.importance_sampling_return(log_w, R) == pytest.approx(reference.plain(w, r), rel=TIGHT)
+        assert E.weighted_importance_sampling_return(log_w, R) == pytest.approx(
+            reference.weighted(w, r), rel=TIGHT
+        )
+
+    def test_variance(self, seed):
+        log_w, _, R = sample(seed)
+        slow = reference.weighted_variance(np.exp(log_w).tolist(), R.tolist())
+        assert E.return_variance(log_w, R) == pytest.approx(slow, rel=TIGHT)
+
+    def test_both_effective_sample_sizes(self, seed):
+        log_w, _, _ = sample(seed)
+        w = np.exp(log_w).tolist()
+        assert E.paper_effective_sample_size(log_w) == pytest.approx(reference.ess_as_printed(w), rel=TIGHT)
+        assert E.effective_sample_size(log_w) == pytest.approx(reference.ess_self_normalised(w), rel=TIGHT)
+
+    def test_bounds_and_penalty(self, seed):
+        mean, ess, bound = np.random.default_rng(seed).uniform(1, 9, 3)
+        for delta in (0.1, 0.5, 0.9):
+            assert E.lower_bound(mean, ess, bound, delta) == pytest.approx(
+                reference.lower_bound(mean, ess, bound, delta), rel=TIGHT
+            )
+            assert E.renyi_lower_bound(mean, ess, 7, bound, delta) == pytest.approx(
+                reference.renyi_lower_bound(mean, ess, 7, bound, delta), rel=TIGHT
+            )
+        assert E.penalty(ess, bound, 0.05) == pytest.approx(reference.penalty(ess, bound, 0.05), rel=TIGHT)
+
+    def test_mixture(self, seed):
+        log_p = jnp.asarray(np.random.default_rng(seed).standard_normal((4, 6)))
+        slow = [sum(math.exp(v) for v in column) / 4 for column in np.asarray(log_p).T]
+        np.testing.assert_allclose(jnp.exp(E.log_mixture(log_p)), slow, rtol=TIGHT)
+
+    def test_proposition_1(self, seed):
+        log_w, scores, R = sample(seed)
+        slow = reference.proposition_1(np.exp(log_w).tolist(), scores.tolist(), R.tolist())
+        np.testing.assert_allclose(E.weighted_gradient(log_w, scores, R), slow, rtol=1e-8)
+
+
+@pytest.mark.usefixtures("float64")
+def test_monte_carlo_gradient_is_the_mean_of_score_times_return():
+    _, scores, R = sample()
+    slow = [sum(s[d] * r for s, r in zip(scores.tolist(), R.tolist(), strict=True)) / 7 for d in range(3)]
+    np.testing.assert_allclose(E.monte_carlo_gradient(scores, R), slow, rtol=TIGHT)
+
+
+# --- identities -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("float64")
+@given(log_weights)
+def test_normalised_weights_sum_to_one(log_w):
+    assert jnp.sum(E.normalised_weights(jnp.asarray(log_w))) == pytest.approx(1)
+
+
+@pytest.mark.usefixtures("float64")
+@given(log_weights)
+def test_effective_sample_size_lies_between_one_and_n(log_w):
+    ess = float(E.effective_sample_size(jnp.asarray(log_w)))
+    assert 1 - 1e-9 <= ess <= len(log_w) + 1e-9
+
+
+@pytest.mark.usefixtures("float64")
+@given(log_weights, st.floats(-1e3, 1e3))
+def test_a_common_factor_of_all_weights_changes_nothing(log_w, constant):
+    R = jnp.arange(float(len(log_w)))
+    for f in (E.weighted_importance_sampling_return, E.return_variance):
+        assert f(jnp.asarray(log_w + constant), R) == pytest.approx(float(f(jnp.asarray(log_w), R)), abs=1e-8)
+    assert E.effective_sample_size(jnp.asarray(log_w + constant)) == pytest.approx(
+        float(E.effective_sample_size(jnp.asarray(log_w))), rel=1e-8
+    )
+
+
+@pytest.mark.usefixtures("float64")
+@given(
+    arrays(np.float64, (4, 5), elements=st.floats(-9, 9)), arrays(np.float64, 5, elements=st.floats(-99, 99))
+)
+def test_constants_per_trajectory_cancel_in_the_mixture_weights(log_p, constant):
+    target, policies = jnp.asarray(log_p[0]), jnp.asarray(log_p[1:])
+    shifted = E.log_mixture_weights(target + constant, policies + constant[None])
+    np.testing.assert_allclose(shifted, E.log_mixture_weights(target, policies), atol=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
+@given(log_weights, st.floats(-5, 5), st.floats(-50, 50))
+def test_the_weighted_estimate_is_affine_in_the_returns(log_w, a, b):
+    log_w = jnp.asarray(log_w)
+    R = jnp.sin(jnp.arange(float(len(log_w))))
+    J = E.weighted_importance_sampling_return
+    assert J(log_w, a * R + b) == pytest.approx(float(a * J(log_w, R) + b), abs=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
+@given(log_weights, st.randoms(use_true_random=False))
+def test_the_order_of_the_trajectories_does_not_matter(log_w, random):
+    order = list(range(len(log_w)))
+    random.shuffle(order)
+    order = np.array(order)
+    R, log_w = jnp.cos(jnp.arange(float(len(log_w)))), jnp.asarray(log_w)
+    for f in (E.weighted_importance_sampling_return, E.importance_sampling_return, E.return_variance):
+        assert f(log_w[order], R[order]) == pytest.approx(float(f(log_w, R)), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
+@given(
+    st.lists(st.tuples(st.floats(-5, 5), st.integers(0, 3)), min_size=2, max_size=6).filter(lambda x: x[0][1])
+)
+def test_a_count_is_the_same_as_repeated_rows(rows):
+    log_w = np.array([w for w, _ in rows])
+    counts = np.array([float(c) for _, c in rows])
+    R = np.sin(7 * np.arange(len(rows)))
+    often = np.repeat(np.arange(len(rows)), counts.astype(int))
+    merged, repeated = (
+        (jnp.asarray(log_w), jnp.asarray(R)),
+        (jnp.asarray(log_w[often]), jnp.asarray(R[often])),
+    )
+    for f in (E.weighted_importance_sampling_return, E.importance_sampling_return, E.return_variance):
+        assert f(*merged, jnp.asarray(counts)) == pytest.approx(float(f(*repeated)), rel=1e-9, abs=1e-9)
+    for f in (E.effective_sample_size, E.paper_effective_sample_size):
+        assert f(merged[0], jnp.asarray(counts)) == pytest.approx(float(f(repeated[0])), rel=1e-9)
+    log_p = np.cos(np.add.outer(np.arange(len(rows)), 2.0 * np.arange(4)))
+    np.testing.assert_allclose(
+        E.log_mixture(jnp.asarray(log_p), jnp.asarray(counts)),
+        E.log_mixture(jnp.asarray(log_p[often])),
+        atol=1e-9,
+    )
+
+
+def test_the_mixture_divides_by_the_number_of_policies():
+    log_p = jnp.full((5, 2), -1.5)
+    np.testing.assert_allclose(E.log_mixture(log_p), [-1.5, -1.5], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("float64")
+def test_data_of_one_policy_gives_it_the_monte_carlo_mean():
+    log_p, _, R = sample()
+    log_w = E.log_mixture_weights(log_p, jnp.stack([log_p, log_p]))
+    assert E.importance_sampling_return(log_w, R) == pytest.approx(float(E.monte_carlo_return(R)))
+    assert E.weighted_importance_sampling_return(log_w, R) == pytest.approx(float(E.monte_carlo_return(R)))
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_baseline_of_proposition_1_makes_equal_returns_stationary():
+    log_w, scores, _ = sample()
+    gradient = E.weighted_gradient(log_w, scores, jnp.full(7, 42.0))
+    np.testing.assert_allclose(gradient, 0, atol=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_ess_bound_is_the_renyi_bound_with_the_sample_divergence():
+    log_w, _, _ = sample()
+    ess = E.effective_sample_size(log_w)
+    assert E.lower_bound(1.0, ess, 3.0, 0.2) == pytest.approx(
+        float(E.renyi_lower_bound(1.0, 7 / ess, 7, 3.0, 0.2))
+    )
+
+
+def test_the_lower_bound_tends_to_the_mean_as_data_grow_and_never_exceeds_it():
+    bounds = [float(E.lower_bound(5.0, ess, 2.0, 0.2)) for ess in (1.0, 10.0, 1e4, 1e8)]
+    assert bounds == sorted(bounds)
+    assert bounds[0] < 5
+    assert bounds[-1] == pytest.approx(5.0, abs=1e-3)
+
+
+# --- float32, far away ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [-1e6, -1e4, 0.0])
+def test_value_and_gradient_are_finite_in_float32_when_every_log_density_is_tiny(level):
+    offsets = jnp.array([0.0, 0.5, -1.0, 2.0], jnp.float32)
+    log_p, policies = jnp.float32(level) + offsets, jnp.full((3, 4), level, jnp.float32)
+    R = jnp.array([1.0, 2.0, 3.0, 4.0])
+
+    def total(x):
+        log_w = E.log_mixture_weights(x, policies)
+        return (
+            E.weighted_importance_sampling_return(log_w, R)
+            + E.effective_sample_size(log_w)
+            + E.return_variance(log_w, R)
+        )
+
+    value, gradient = jax.value_and_grad(total)(log_p)
+    assert np.isfinite(value)
+    assert np.all(np.isfinite(gradient))
+
+
+def test_effective_sample_size_keeps_its_digits_in_float32_far_away():
+    log_w = jnp.float32(-1e6) + jnp.array([0.0, 0.0, 0.0, -1e3], jnp.float32)
+    assert E.effective_sample_size(log_w) == pytest.approx(3, rel=1e-5)
+
+
+def test_padding_rows_stay_out_even_when_they_look_infinitely_more_likely():
+    log_w = jnp.array([-1e6, -1e6, 0.0], jnp.float32)
+    R, counts = jnp.array([1.0, 3.0, 99.0]), jnp.array([1.0, 1.0, 0.0])
+
+    def both(x):
+        return E.weighted_importance_sampling_return(x, R, counts) + E.effective_sample_size(x, counts)
+
+    value, gradient = jax.value_and_grad(both)(log_w)
+    assert value == pytest.approx(2 + 2)
+    assert np.all(np.isfinite(gradient))
+    assert gradient[2] == 0
+    assert E.importance_sampling_return(log_w, R, counts) == 0
+
+
+# --- the named ε of the released code -------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("float64")
+def test_epsilon_pulls_the_estimate_to_zero_far_from_the_data_and_leaves_it_near_them():
+    policies = jnp.zeros((2, 2))
+    R, far, near = jnp.array([4.0, 6.0]), jnp.full(2, -60.0), jnp.zeros(2)
+
+    def J(log_p, epsilon):
+        log_w = log_p - E.log_mixture(policies, epsilon=epsilon)
+        return float(E.weighted_importance_sampling_return(log_w, R, epsilon=epsilon))
+
+    assert J(far, 0.0) == pytest.approx(5)
+    assert J(far, 1e-8) == pytest.approx(0, abs=1e-6)
+    assert J(near, 1e-8) == pytest.approx(5, rel=1e-6)
+
+
+# --- the optimal baseline -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("float64")
+class TestOptimalBaseline:
+    def test_no_other_constant_leaves_less_variance(self):
+        log_w, _, R = sample(4, number=30)
+        w, best = np.exp(log_w), float(E.optimal_baseline(log_w, R))
+        spread = [
+            np.var(w * (np.asarray(R) - b)) for b in (best, best - 1e-3, best + 1e-3, 0.0, float(R.mean()))
+        ]
+        assert spread[0] == min(spread)
+
+    def test_equal_returns_are_estimated_without_error(self):
+        log_w, _, _ = sample(1)
+        assert E.baselined_return(log_w, jnp.full(7, 3.0)) == pytest.approx(3.0)
+
+    def test_large_weights_do_not_overflow(self):
+        log_w, _, R = sample(1)
+        huge = E.optimal_baseline((log_w + 60).astype(jnp.float32), R.astype(jnp.float32))
+        assert huge == pytest.approx(float(E.optimal_baseline(log_w, R)), rel=1e-3)
+
+    def test_on_policy_it_is_the_mean(self):
+        _, _, R = sample(1)
+        assert E.baselined_return(jnp.zeros(7), R) == pytest.approx(float(R.mean()))
+
+    def test_it_lowers_the_variance_of_the_plain_estimate(self):
+        dynamics, pairs, returns = tiny_world()
+        returns = returns + 10  # a large common part that a baseline can take away
+        log_p = tiny_log_p(jnp.asarray(TestOnAnEnumerableWorld.theta), dynamics, pairs)
+        log_q = tiny_log_p(jnp.asarray(TestOnAnEnumerableWorld.other), dynamics, pairs)
+        drawn = np.random.default_rng(0).choice(16, (500, 25), p=np.exp(log_q))
+        log_w, R = (log_p - log_q)[drawn], jnp.asarray(returns)[drawn]
+        plain, better = (jax.vmap(f)(log_w, R) for f in (E.importance_sampling_return, E.baselined_return))
+        truth = float(E.expected_return(log_p, returns))
+        assert np.var(better) < 0.2 * np.var(plain)
+        assert np.mean(better) == pytest.approx(truth, abs=0.05)
+
+    def test_counts_are_repeated_rows_and_padding_stays_out(self):
+        log_w, _, R = sample(2, number=4)
+        counts = jnp.array([2.0, 0.0, 1.0, 3.0])
+        often = np.repeat(np.arange(4), [2, 0, 1, 3])
+        assert E.baselined_return(log_w, R, counts) == pytest.approx(
+            float(E.baselined_return(log_w[often], R[often])), rel=1e-9
+        )

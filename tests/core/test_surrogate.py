@@ -1,0 +1,554 @@
+"""The surrogate against the oracle, its limits in Σ, and the table of log-likelihoods."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import ddopg.core.surrogate as S
+import ddopg.core.surrogate_data as V
+from ddopg.config import Config, SelectionConfig, SurrogateConfig
+from ddopg.core import estimators
+from ddopg.core.memory import Memory, add
+from ddopg.core.selection import Selection
+from ddopg.errors import ConfigError
+from ddopg.policies import linear, mlp, squashed
+from tests import reference
+from tests.problems import evidence_of, random_problem, trajectories_of
+
+BEST = 0.4  # the highest estimate of a stored policy, as far as the acquisition functions are told
+
+
+def config(problem, **changes):
+    return SurrogateConfig(length_scale=tuple(problem.sigma), **changes)
+
+
+def whole(surrogate, rows):
+    return Config(surrogate=surrogate, selection=SelectionConfig(size=rows))
+
+
+def remembered(problem):
+    """All its trajectories in a memory."""
+    memory = Memory()
+    for trajectory in trajectories_of(problem):
+        memory = add(memory, trajectory)
+    return memory
+
+
+def prepare(memory, selection, problem, rows, **changes):
+    """The evidence for the problem's target, every parameter with unit 1."""
+    unit, about = np.ones(problem.policy.size), whole(config(problem, **changes), rows)
+    return V.prepare(memory, selection, problem.target, unit, problem.policy, about)
+
+
+def log_likelihoods(problem, theta, **changes):
+    """log p̃(τⱼ|θ) of every trajectory, the fast way: (N, K)."""
+    one = partial(S.log_likelihoods, problem.policy, jnp.asarray(theta), config=config(problem, **changes))
+    return jax.vmap(one)(*map(jnp.asarray, (problem.observations, problem.actions, 1.0 * problem.alive)))
+
+
+def evidence(problem, counts=None, epsilon=0.0, **changes):
+    log_p = jnp.stack([log_likelihoods(problem, theta, **changes) for theta in problem.thetas])
+    mixture = partial(estimators.log_mixture, counts=counts, epsilon=epsilon)
+    return evidence_of(problem, jax.vmap(mixture, in_axes=2, out_axes=1)(log_p), counts)
+
+
+def estimated(problem, theta=None, **changes):
+    return estimate(problem, problem.target if theta is None else theta, evidence(problem), **changes)
+
+
+def estimate(problem, theta, held, bound=3.0, **changes):
+    chosen = config(problem, **changes)
+    return S.estimate(S.log_weights(problem.policy, jnp.asarray(theta), held, chosen), held, bound, chosen)
+
+
+def objective(policy, theta, held, unit, chosen):
+    return S.objective(S.log_weights(policy, theta, held, chosen), held, unit, BEST, chosen)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("seed", range(6))
+class TestAgainstTheOracle:
+    def test_evaluation_density(self, seed):
+        rng = np.random.default_rng(seed)
+        action, mean, sigma = [*rng.standard_normal((2, 3)), rng.uniform(0.5, 2, 3)]
+        fast = S.evaluation_log_density(*map(jnp.asarray, (action, mean, sigma)))
+        assert jnp.exp(fast) == pytest.approx(reference.normal_density(action, mean, sigma), rel=1e-9)
+
+    def test_weights(self, seed):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        slow = reference.surrogate_weights(
+            problem.slow_trajectories, problem.slow_policies, mu, problem.sigma
+        )
+        log_w = S.log_surrogate_weights(log_likelihoods(problem, problem.target), evidence(problem).log_q)
+        np.testing.assert_allclose(jnp.exp(log_w[:, 0]), slow, rtol=1e-9)
+
+    @pytest.mark.parametrize("normalisation", ["weights", "count"])
+    def test_estimate(self, seed, normalisation):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
+        R = problem.returns.tolist()
+        mean = {"weights": reference.weighted, "count": reference.plain}[normalisation](w, R)
+        ess = reference.ess_self_normalised(w)
+        fast = estimated(problem, normalisation=normalisation, delta=0.3)
+        assert fast.mean == pytest.approx(mean, rel=1e-8)
+        assert fast.variance == pytest.approx(reference.weighted_variance(w, R), rel=1e-8)
+        assert fast.ess == pytest.approx(ess, rel=1e-8)
+        assert fast.lower_bound == pytest.approx(reference.lower_bound(mean, ess, 3.0, 0.3), rel=1e-8)
+        np.testing.assert_allclose(fast.weights, np.array(w) / sum(w), rtol=1e-8)
+
+    def test_the_baselined_estimate(self, seed):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
+        fast = estimated(problem, normalisation="count", baseline=True).mean
+        assert fast == pytest.approx(reference.baselined(w, problem.returns.tolist()), rel=1e-7)
+
+    def test_objectives(self, seed):
+        problem = random_problem(seed)
+        mu = problem.slow_policy(problem.target)
+        w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
+        mean = reference.weighted(w, problem.returns.tolist())
+        ess = reference.ess_self_normalised(w)
+        expected = {
+            "penalty": (mean + reference.penalty(ess, 3.0, 0.07)) / 3.0,
+            "lower_bound": reference.lower_bound(mean, ess, 3.0, 0.3) / 3.0,
+            "ess_bonus": mean / 3.0 + 0.07 * ess / len(w),
+        }
+        deviation = np.sqrt(reference.weighted_variance(w, problem.returns.tolist()) / ess)
+        z = (mean - BEST) / deviation
+        expected |= {
+            "lower_confidence": (mean - 1.5 * deviation) / 3.0,
+            "upper_confidence": (mean + 1.5 * deviation) / 3.0,
+            "probability_of_improvement": scipy.stats.norm.logcdf(z),
+            "expected_improvement": reference.expected_improvement(mean, deviation, BEST) / 3.0,
+        }
+        assert set(expected) == set(S.OBJECTIVES)
+        for name, value in expected.items():
+            chosen = config(problem, objective=name, penalty=0.07, delta=0.3, width=1.5)
+            fast = objective(problem.policy, jnp.asarray(problem.target), evidence(problem), 3.0, chosen)
+            # The deviation has a floor of 10⁻⁴ units; everything else is exact.
+            assert fast == pytest.approx(value, rel=1e-5, abs=1e-6), name
+
+    @pytest.mark.parametrize("decisions", [0, 5])
+    def test_weights_are_the_same_at_once_and_one_by_one(self, seed, decisions, monkeypatch):
+        problem = random_problem(seed)
+        held, chosen = evidence(problem, decisions=decisions), config(problem, decisions=decisions)
+        theta = jnp.asarray(problem.target)
+
+        def gain(theta):
+            return objective(problem.policy, theta, held, 2.0, chosen)
+
+        at_once = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
+        monkeypatch.setattr(S, "AT_ONCE", 0)
+        one_by_one = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
+        for first, second in zip(at_once, one_by_one, strict=True):
+            np.testing.assert_allclose(second, first, rtol=1e-10, atol=1e-12)
+        expected = log_likelihoods(problem, theta, decisions=decisions) - held.log_q
+        np.testing.assert_allclose(at_once[0], expected, rtol=1e-10)
+
+    @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
+    def test_released_epsilon(self, seed, epsilon):
+        problem = random_problem(seed, noise=0.5)  # with noise the largest likelihood of a path is not 1
+        slow = reference.released_estimate(
+            problem.slow_trajectories,
+            problem.slow_policies,
+            problem.returns.tolist(),
+            problem.slow_policy(problem.target),
+            problem.sigma,
+            epsilon,
+        )
+        held = evidence(problem, epsilon=epsilon)
+        target = jnp.asarray(problem.target)
+        fast = estimate(problem, target, held, epsilon=epsilon)
+        assert (float(fast.mean), float(fast.ess)) == pytest.approx(slow, rel=1e-7)
+
+
+@pytest.mark.usefixtures("float64")
+class TestLimits:
+    def test_a_tiny_length_scale_gives_each_policy_its_own_monte_carlo_return(self):
+        problem = random_problem(1, sigma=(1e-3, 1e-3))
+        for theta, own in zip(problem.thetas, problem.returns, strict=True):
+            found = estimated(problem, theta)
+            assert found.mean == pytest.approx(own, abs=1e-9)
+            assert found.ess == pytest.approx(1, abs=1e-9)
+
+    def test_a_tiny_length_scale_averages_the_returns_of_the_same_policy(self):
+        problem = random_problem(1, sigma=(1e-3, 1e-3))
+        thetas = problem.thetas.copy()
+        thetas[1] = thetas[0]
+        actions = np.stack(
+            [problem.policy.act(t, o) for t, o in zip(thetas, problem.observations, strict=True)]
+        )
+        problem = problem._replace(thetas=thetas, actions=actions)
+        assert estimated(problem, thetas[0]).mean == pytest.approx(problem.returns[:2].mean(), abs=1e-9)
+
+    def test_a_huge_length_scale_gives_the_plain_average(self):
+        problem = random_problem(1, sigma=(1e6, 1e6))
+        for normalisation in ("weights", "count"):
+            found = estimated(problem, normalisation=normalisation)
+            assert found.mean == pytest.approx(problem.returns.mean(), abs=1e-6)
+            assert found.ess == pytest.approx(len(problem.returns), rel=1e-6)
+
+    def test_the_noise_of_stochastic_rollouts_as_length_scale_gives_the_true_importance_sampling_estimate(
+        self,
+    ):
+        sigma = (0.7, 1.3)
+        problem = random_problem(4, sigma=sigma, noise=1.0)
+        log_pi = [
+            [sum(np.log(reference.normal_density(a, problem.slow_policy(t)(o), sigma)) for o, a in path)
+             for path in problem.slow_trajectories]
+            for t in [problem.target, *problem.thetas]
+        ]  # fmt: skip
+        log_w = estimators.log_mixture_weights(jnp.asarray(log_pi[0]), jnp.asarray(log_pi[1:]))
+        true = estimators.weighted_importance_sampling_return(log_w, jnp.asarray(problem.returns))
+        assert estimated(problem).mean == pytest.approx(float(true), rel=1e-9)
+
+    def test_the_estimate_stays_between_the_lowest_and_the_highest_return(self):
+        for seed in range(20):
+            problem = random_problem(seed, spread=1.0)
+            assert problem.returns.min() - 1e-12 <= estimated(problem).mean <= problem.returns.max() + 1e-12
+
+
+@pytest.mark.usefixtures("float64")
+class TestGradient:
+    def test_proposition_1_is_autodiff_is_finite_differences(self):
+        problem = random_problem(2)
+        held, target = evidence(problem), jnp.asarray(problem.target)
+
+        def mean(theta):
+            return estimate(problem, theta, held).mean
+
+        def log_p(theta):
+            return log_likelihoods(problem, theta)[:, 0]
+
+        log_w = S.log_surrogate_weights(log_p(target), held.log_q[:, 0])
+        proposition = estimators.weighted_gradient(log_w, jax.jacobian(log_p)(target), held.returns)
+        steps = 1e-6 * np.eye(len(target))
+        differences = [(mean(target + h) - mean(target - h)) / 2e-6 for h in steps]
+        np.testing.assert_allclose(proposition, jax.grad(mean)(target), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(proposition, differences, rtol=1e-5, atol=1e-8)
+
+    def test_the_whole_objective_has_the_gradient_of_finite_differences_for_a_squashed_network(self):
+        problem = random_problem(5)
+        policy = squashed(mlp(3, 2, (4,)), (-1.0, -2.0), (1.0, 3.0))
+        theta = jnp.asarray(np.random.default_rng(0).standard_normal(policy.size))
+        held = evidence(problem)
+        for name in S.OBJECTIVES:
+            chosen = config(problem, objective=name)
+            value = lambda t: objective(policy, t, held, 3.0, chosen)
+            differences = [(value(theta + h) - value(theta - h)) / 2e-6 for h in 1e-6 * np.eye(len(theta))]
+            np.testing.assert_allclose(jax.grad(value)(theta), differences, rtol=1e-4, atol=1e-8)
+
+    def test_a_lone_trajectory_is_a_stationary_point(self):
+        problem = random_problem(0, number=1)
+        held, theta = evidence(problem), jnp.asarray(problem.thetas[0])
+        for name in ("penalty", "lower_bound", "ess_bonus"):
+            gradient = jax.grad(
+                lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
+            )
+            np.testing.assert_allclose(gradient(theta), 0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_steps_after_the_end_have_no_influence():
+    problem = random_problem(3)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(problem.actions.shape) * ~problem.alive[..., None]
+    disturbed = problem._replace(actions=problem.actions + 9 * noise)
+    assert estimated(disturbed).mean == pytest.approx(float(estimated(problem).mean), rel=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_longer_padding_changes_nothing():
+    problem = random_problem(3)
+    longer = problem._replace(
+        observations=np.pad(problem.observations, ((0, 0), (0, 4), (0, 0))),
+        actions=np.pad(problem.actions, ((0, 0), (0, 4), (0, 0))),
+        alive=np.pad(problem.alive, ((0, 0), (0, 4))),
+    )
+    assert estimated(longer).mean == pytest.approx(float(estimated(problem).mean), rel=1e-12)
+
+
+def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_minus_a_million():
+    problem = random_problem(0, sigma=(1e-4, 1e-4), noise=1.0)  # even the own policy is far away
+    log_p = jnp.stack([log_likelihoods(problem, theta) for theta in problem.thetas])
+    assert log_p.dtype == jnp.float32
+    assert jnp.max(log_p) < -1e6
+    held = evidence(problem)
+    for name in S.OBJECTIVES:
+        value, gradient = jax.value_and_grad(
+            lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
+        )(jnp.asarray(problem.target))
+        assert np.isfinite(value)
+        assert np.all(np.isfinite(gradient))
+
+
+class TestPrepare:
+    def test_the_evidence_is_that_of_the_selected_trajectories(self):
+        problem = random_problem(7)
+        chosen = Selection(np.array([1, 4, 5]), np.array([2, 1, 1]))
+        _, held = prepare(remembered(problem), chosen, problem, 8)
+        rows = np.array([1, 1, 4, 5])
+        part = problem._replace(
+            **{
+                name: getattr(problem, name)[rows]
+                for name in ("thetas", "observations", "actions", "alive", "returns")
+            }
+        )
+        target = jnp.asarray(problem.target, jnp.float32)
+        fast = estimate(problem, target, held)
+        slow = estimated(part)
+        assert fast.mean == pytest.approx(float(slow.mean), rel=1e-5)
+        assert fast.ess == pytest.approx(float(slow.ess), rel=1e-5)
+        assert held.observations.shape[0] == 8
+
+    def test_padding_rows_change_nothing(self):
+        problem = random_problem(7)
+        memory, chosen = remembered(problem), Selection(np.arange(6), np.ones(6, int))
+        target = jnp.asarray(problem.target, jnp.float32)
+        prepared = [prepare(memory, chosen, problem, rows)[1] for rows in (6, 11)]
+        found = [estimate(problem, target, held) for held in prepared]
+        for a, b in zip(found[0][:4], found[1][:4], strict=True):
+            assert a == pytest.approx(float(b), rel=1e-5)
+
+    def test_a_length_scale_per_action_dimension_must_fit_the_action(self):
+        with pytest.raises(ConfigError, match="1 value or 2"):
+            S.length_scales(linear(1, 2), SurrogateConfig(length_scale=(1.0, 2.0, 3.0)))
+        np.testing.assert_allclose(
+            S.length_scales(linear(1, 3), SurrogateConfig(length_scale=(2.0,))), [2, 2, 2]
+        )
+
+    def test_the_length_scale_of_a_squashed_policy_is_in_units_of_half_the_action_range(self):
+        policy = squashed(linear(1, 2), (-1.0, 0.0), (1.0, 6.0))
+        scales = S.length_scales(policy, SurrogateConfig(length_scale=(0.5,)))
+        np.testing.assert_allclose(scales, [0.5, 1.5])
+
+
+@pytest.mark.usefixtures("float64")
+class TestPerDecisionWeights:
+    def problem(self, seed=0, **changes):
+        problem = random_problem(seed, **changes)
+        rewards = np.random.default_rng(seed).standard_normal(problem.alive.shape) * problem.alive
+        return problem, rewards
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_they_agree_with_the_oracle(self, seed):
+        problem, rewards = self.problem(seed)
+        slow = reference.per_decision(
+            problem.slow_trajectories,
+            problem.slow_policies,
+            rewards.tolist(),
+            problem.slow_policy(problem.target),
+            problem.sigma,
+        )
+        held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
+        fast = estimate(problem, problem.target, held, decisions=5)
+        assert fast.mean == pytest.approx(slow, rel=1e-8)
+
+    def test_the_last_weights_are_those_of_whole_paths(self):
+        problem, _ = self.problem()
+        whole = log_likelihoods(problem, problem.target)
+        prefixes = log_likelihoods(problem, problem.target, decisions=5)
+        np.testing.assert_allclose(prefixes[:, -1], whole[:, 0], rtol=1e-12)
+
+    def test_what_happens_after_a_reward_does_not_change_its_weight(self):
+        problem, _ = self.problem()
+        problem = problem._replace(alive=np.ones_like(problem.alive))
+        rewards = np.zeros(problem.alive.shape)
+        rewards[:, 1] = problem.returns  # everything is earned in the second step
+
+        def mean(problem):
+            held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
+            return float(estimate(problem, problem.target, held, decisions=5).mean)
+
+        actions = problem.actions.copy()
+        actions[:, 2:] += 0.5 * np.random.default_rng(1).standard_normal(actions[:, 2:].shape)
+        assert mean(problem._replace(actions=actions)) == pytest.approx(mean(problem), rel=1e-12)
+
+    def test_one_stretch_of_time_is_the_weighted_estimate(self):
+        log_w, R = jnp.asarray([[0.3], [-1.0], [0.5]]), jnp.asarray([[1.0], [5.0], [-2.0]])
+        assert estimators.per_decision_return(log_w, R) == pytest.approx(
+            float(estimators.weighted_importance_sampling_return(log_w[:, 0], R[:, 0]))
+        )
+
+
+@pytest.mark.usefixtures("float64")
+class TestLengthScaleFromTheData:
+    @staticmethod
+    def tables(problem):
+        table = jnp.stack([log_likelihoods(problem, theta)[:, 0] for theta in problem.thetas])
+        return table, log_likelihoods(problem, problem.target)[:, 0]
+
+    @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+    def test_the_ess_at_the_centre_is_the_share_asked_for(self, share):
+        table, at = self.tables(random_problem(3, number=10))
+        c = V.sharpness_for_ess(table, at, jnp.ones(10), share)
+        ess = estimators.effective_sample_size(c * at - estimators.log_mixture(c * table))
+        assert ess == pytest.approx(10 * share, rel=1e-4)
+
+    def test_the_prepared_evidence_has_that_share_at_the_centre(self):
+        problem = random_problem(3, number=10)
+        selection = Selection(np.arange(10), np.ones(10, int))
+        _, held = prepare(remembered(problem), selection, problem, 12, ess_share=0.4)
+        assert estimate(problem, problem.target, held, ess_share=0.4).ess == pytest.approx(4, rel=1e-3)
+        expected = held.sharpness * self.tables(problem)[0]
+        np.testing.assert_allclose(held.table[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
+
+    def test_the_length_scale_in_use_given_by_hand_does_the_same(self):
+        problem = random_problem(3, number=10)
+        memory, selection = remembered(problem), Selection(np.arange(10), np.ones(10, int))
+        _, held = prepare(memory, selection, problem, 12, ess_share=0.4)
+        scale = V.length_scale_in_use(problem.policy, held, config(problem, ess_share=0.4))
+        sigma = problem.sigma * scale / scipy.stats.gmean(problem.sigma)
+        _, given = prepare(memory, selection, problem._replace(sigma=sigma), 12)
+        assert given.sharpness == 1
+        np.testing.assert_allclose(given.table, held.table, rtol=1e-3, atol=1e-4)
+
+    def test_it_is_the_geometric_mean_where_actions_differ(self):
+        chosen = SurrogateConfig(length_scale=(0.5, 8.0))
+        held = SimpleNamespace(sharpness=jnp.asarray(4.0))
+        assert V.length_scale_in_use(linear(1, 2), held, chosen) == pytest.approx(2.0 / 2)
+
+    def test_padding_rows_do_not_count(self):
+        table, at = self.tables(random_problem(3, number=6))
+        alone = V.sharpness_for_ess(table, at, jnp.ones(6), 0.5)
+        padded = V.sharpness_for_ess(
+            jnp.pad(table, ((0, 3), (0, 3))), jnp.pad(at, (0, 3)), jnp.pad(jnp.ones(6), (0, 3)), 0.5
+        )
+        assert padded == pytest.approx(float(alone), rel=1e-6)
+
+    def test_units_of_the_action_do_not_matter(self):
+        table, at = self.tables(random_problem(3, number=10))
+        c, d = (V.sharpness_for_ess(f * table, f * at, jnp.ones(10), 0.3) for f in (1.0, 100.0))
+        assert c == pytest.approx(100 * float(d), rel=1e-5)
+
+
+@pytest.mark.usefixtures("float64")
+class TestStartCorrection:
+    """Luck of the start is not merit of the policy."""
+
+    @staticmethod
+    def data(seed=0, number=40, noise=0.1, luck=(3.0, -2.0, 0.0), merit=0.0):
+        """Rewards of two stretches: luck and merit in the first, noise in both; the starts; the policies."""
+        rng = np.random.default_rng(seed)
+        starts, policies = rng.standard_normal((number, 3)), rng.standard_normal((number, 2))
+        deserved = noise * rng.standard_normal((number, 2))
+        deserved[:, 0] += merit * np.sin(policies[:, 0])
+        rewards = deserved.copy()
+        rewards[:, 0] += starts @ np.array(luck)
+        return jnp.asarray(rewards), jnp.asarray(starts), jnp.asarray(policies), deserved
+
+    @pytest.mark.parametrize("merit", [0.0, 3.0])
+    def test_what_the_start_explains_is_taken_away(self, merit):
+        rewards, starts, policies, deserved = self.data(merit=merit)
+        corrected = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        wrong = (rewards - deserved)[:, 0], (corrected - deserved)[:, 0]
+        assert np.std(wrong[1]) < 0.15 * np.std(wrong[0])
+        assert corrected.mean() == pytest.approx(float(rewards.mean()), abs=1e-9)
+
+    def test_merit_of_policies_is_not_taken_for_luck(self):
+        """Beside a strong effect of the policies the start's share is found only if both are explained together."""
+        rewards, starts, policies, deserved = self.data(number=25, merit=30.0)
+        together = V.without_start_effect(rewards, starts, policies, jnp.ones(25))
+        apart = V.without_start_effect(rewards, starts, jnp.zeros_like(policies), jnp.ones(25))
+        assert np.std(together - deserved) < 0.5 * np.std(apart - deserved)
+
+    def test_each_stretch_is_judged_by_itself(self):
+        rewards, starts, policies, deserved = self.data()
+        drowned = rewards.at[:, 1].add(100 * np.random.default_rng(1).standard_normal(40))
+        corrected = V.without_start_effect(drowned, starts, policies, jnp.ones(40))
+        assert np.std((corrected - deserved)[:, 0]) < 0.3
+
+    def test_a_start_that_explains_nothing_changes_nothing(self):
+        rewards, starts, policies, _ = self.data(luck=(0.0, 0.0, 0.0))
+        corrected = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        np.testing.assert_array_equal(corrected, rewards)
+
+    def test_units_of_start_and_reward_do_not_matter_and_a_constant_entry_does_no_harm(self):
+        rewards, starts, policies, _ = self.data(merit=1.0)
+        base = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        moved = starts * jnp.array([[1e3, 1e-3, 1.0]]) + 5
+        scaled = V.without_start_effect(7 * rewards, moved, 100 * policies, jnp.ones(40))
+        np.testing.assert_allclose(scaled, 7 * base, rtol=1e-6, atol=1e-6)
+        with_constant = V.without_start_effect(rewards, starts.at[:, 2].set(4.0), policies, jnp.ones(40))
+        assert np.isfinite(with_constant).all()
+
+    def test_padding_rows_do_not_count(self):
+        rewards, starts, policies, _ = self.data(number=12, luck=(1.0, -1.0, 0.0), merit=5.0)
+        alone = V.without_start_effect(rewards, starts, policies, jnp.ones(12))
+        rows = ((0, 5), (0, 0))
+        padded = V.without_start_effect(
+            *(jnp.pad(x, rows) for x in (rewards, starts, policies)), jnp.pad(jnp.ones(12), (0, 5))
+        )
+        assert not np.allclose(alone, rewards)
+        np.testing.assert_allclose(padded[:12], alone, rtol=1e-9)
+
+    def test_the_left_out_errors_are_those_of_fits_without_the_trajectory(self):
+        """The choice of explanation rests on them: here the slow way, one fit per left-out trajectory."""
+        rewards, starts, policies = (np.asarray(values) for values in self.data(number=10, noise=1.0)[:3])
+        corrected = V.without_start_effect(*map(jnp.asarray, (rewards, starts, policies)), jnp.ones(10))
+        x, y = (starts - starts.mean(0)) / starts.std(0), rewards - rewards.mean(0)
+        distances = np.square(policies[:, None] - policies[None]).sum(-1)
+        kernel = np.exp(-distances / (0.6 * np.median(distances[distances > 0])))
+        for k in range(2):
+            errors, parts = [], []
+            for by_start, by_policy in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                covariance = 1 + by_start * x @ x.T + by_policy * 10 * kernel
+                error = 0.0
+                for i in range(10):
+                    rest = np.delete(np.arange(10), i)
+                    inside = covariance[np.ix_(rest, rest)] + np.eye(9)
+                    error += (y[i, k] - covariance[i, rest] @ np.linalg.solve(inside, y[rest, k])) ** 2
+                errors.append(error)
+                parts.append(by_start * x @ x.T @ np.linalg.solve(covariance + np.eye(10), y[:, k]))
+            expected = rewards[:, k] - parts[int(np.argmin(errors))]
+            np.testing.assert_allclose(corrected[:, k], expected, rtol=1e-9, atol=1e-9)
+
+    def test_a_single_trajectory_stays_as_it_is(self):
+        rewards = jnp.asarray([[1.0, 2.0]])
+        corrected = V.without_start_effect(rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones((1, 2)), jnp.ones(1))
+        np.testing.assert_allclose(corrected, rewards)
+
+
+@pytest.mark.usefixtures("float64")
+class TestStoredPolicies:
+    def test_the_table_says_the_same_as_a_new_look_at_each_stored_policy(self):
+        problem = random_problem(2)
+        memory, selection = remembered(problem), Selection(np.arange(6), np.ones(6, int))
+        for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
+            _, held = prepare(memory, selection, problem, 8, **changes)
+            stored = S.stored_returns(held, config(problem, **changes))
+            fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
+            np.testing.assert_allclose(stored[:6], fresh, rtol=1e-4, atol=1e-5)
+            assert np.all(np.isneginf(stored[6:]))
+
+
+@pytest.mark.usefixtures("float64")
+class TestFisher:
+    def test_it_is_the_curvature_of_the_log_density_between_policies(self):
+        """½ ΔᵀFΔ is the mean drop of log p̃ per step when θ moves by a small Δ away from the policy that acted."""
+        problem = random_problem(1, number=1, horizon=40)
+        problem = problem._replace(alive=np.ones_like(problem.alive))
+        actions = np.stack([problem.policy.act(problem.thetas[0], o) for o in problem.observations[0]])[None]
+        problem = problem._replace(actions=actions)
+        F = S.fisher(problem.policy, jnp.asarray(problem.thetas[0]), evidence(problem), config(problem))
+        step = 1e-3 * np.random.default_rng(0).standard_normal(problem.policy.size)
+        drop = -log_likelihoods(problem, problem.thetas[0] + step)[0, 0] / 40
+        assert drop == pytest.approx(float(0.5 * step @ F @ step), rel=1e-6)
+
+    def test_dead_steps_do_not_count(self):
+        problem = random_problem(1)
+        theta = jnp.asarray(problem.target)
+        disturbed = problem._replace(observations=problem.observations + 9.0 * ~problem.alive[..., None])
+        held = [
+            evidence(problem)._replace(observations=jnp.asarray(p.observations)) for p in (problem, disturbed)
+        ]
+        a, b = (S.fisher(problem.policy, theta, h, config(problem)) for h in held)
+        np.testing.assert_allclose(a, b, rtol=1e-9)

@@ -1,0 +1,146 @@
+"""Gymnasium at large: real environments of three families, nested observations, images, vectors of environments."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import ddopg
+from ddopg.envs.adapter import flattened, make
+from ddopg.errors import SpaceError
+from ddopg.rollouts.playing import evaluate, rollout
+from tests.recorded import quick
+
+REAL = [
+    "Pendulum-v1",
+    "MountainCarContinuous-v0",
+    "LunarLanderContinuous-v3",
+    "BipedalWalker-v3",
+    "InvertedPendulum-v5",
+    "InvertedDoublePendulum-v5",
+    "Reacher-v5",
+    "Swimmer-v5",
+    "HalfCheetah-v5",
+    "Hopper-v5",
+]
+
+
+@pytest.fixture
+def pendulum():
+    env = gym.make("Pendulum-v1")
+    yield env
+    env.close()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the environments themselves
+class TestRealEnvironments:
+    @pytest.mark.parametrize("name", REAL)
+    def test_one_can_learn_act_save_and_replay(self, name, tmp_path):
+        agent = ddopg.DDOPG(name, horizon=25, config=quick(), seed=1)
+        agent.learn(total_episodes=10)
+        trajectories = agent.state.memory.trajectories
+        assert agent.state.memory.size == 10
+        assert agent.state.steps == sum(t.length for t in trajectories) <= 250
+        assert np.isfinite(agent.incumbent.theta).all()
+        for played in (trajectories[0], trajectories[-1]):
+            again = rollout(agent.env, agent.policy, played.theta, played.seed, horizon=25)
+            np.testing.assert_array_equal(again.rewards, played.rewards)
+            np.testing.assert_array_equal(again.observations, played.observations)
+            assert (again.terminated, again.truncated) == (played.terminated, played.truncated)
+        observation, _ = agent.env.reset(seed=0)
+        action, _ = agent.predict(observation)
+        assert agent.env.action_space.contains(action.astype(agent.env.action_space.dtype))
+        loaded = ddopg.load(agent.save(tmp_path / "policy.safetensors"))
+        np.testing.assert_array_equal(loaded.predict(observation)[0], action)
+
+    def test_the_clock_truncates_and_the_task_terminates(self):
+        agent = ddopg.DDOPG("InvertedPendulum-v5", horizon=40, config=quick(), seed=0)
+        agent.learn(total_episodes=12)
+        for trajectory in agent.state.memory.trajectories:
+            assert trajectory.terminated != trajectory.truncated
+            assert trajectory.truncated == (trajectory.length == 40)
+        assert any(t.terminated for t in agent.state.memory.trajectories)
+
+
+class Nested(gym.Wrapper):
+    """Pendulum, told as a dict of a tuple and a choice."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = gym.spaces.Dict(
+            arm=gym.spaces.Tuple(
+                [gym.spaces.Box(-1, 1, (2,), np.float32), gym.spaces.Box(-8, 8, (1,), np.float32)]
+            ),
+            side=gym.spaces.Discrete(2),
+        )
+
+    def _told(self, observation):
+        return {"arm": (observation[:2], observation[2:]), "side": np.int64(observation[0] > 0)}
+
+    def reset(self, **options):
+        observation, info = self.env.reset(**options)
+        return self._told(observation), info
+
+    def step(self, action):
+        observation, *rest = self.env.step(action)
+        return self._told(observation), *rest
+
+
+class TestNestedObservations:
+    def test_they_are_flattened_and_the_agent_takes_them_as_they_come(self, pendulum):
+        env = Nested(pendulum)
+        agent = ddopg.DDOPG(env, horizon=20, config=quick(), seed=0)
+        assert agent.problem.observation_size == 5
+        agent.learn(total_episodes=9)
+        observation, _ = env.reset(seed=3)
+        vector = gym.spaces.flatten(env.observation_space, observation)
+        action, _ = agent.predict(observation)
+        np.testing.assert_array_equal(action, agent.predict(vector)[0])
+        assert env.action_space.contains(action)
+
+    def test_a_dict_made_by_gymnasium_itself(self, pendulum):
+        env = gym.wrappers.TimeAwareObservation(pendulum, flatten=False)
+        assert ddopg.DDOPG(env, config=quick()).problem.observation_size == 4
+
+    def test_a_box_is_left_alone(self, pendulum):
+        assert flattened(pendulum) is pendulum
+
+    def test_images_are_refused_with_advice(self):
+        pixels = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+        with pytest.raises(SpaceError, match=r"images.*positions and velocities"):
+            ddopg.DDOPG(observation_space=pixels, action_space=gym.spaces.Box(-1, 1), horizon=3)
+        env = gym.make("Pendulum-v1")
+        env.observation_space = gym.spaces.Dict(camera=pixels, arm=gym.spaces.Box(-1, 1, (2,)))
+        with pytest.raises(SpaceError, match=r"images.*positions and velocities"):
+            ddopg.DDOPG(env)
+
+    def test_what_cannot_be_flattened_is_refused(self):
+        env = gym.make("Pendulum-v1")
+        env.observation_space = gym.spaces.Sequence(gym.spaces.Box(-1, 1, (2,)))
+        with pytest.raises(SpaceError, match="must be a Box"):
+            ddopg.DDOPG(env)
+
+
+class TestVectors:
+    @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
+    @pytest.mark.parametrize("name", ["InvertedPendulum-v5", "ddopg/MountainCar-v0"])
+    def test_a_vector_of_environments_gives_the_same_returns(self, name, mode):
+        alone = make(name)
+        agent = ddopg.DDOPG(alone, horizon=60, config=quick(), seed=2)
+        theta = np.full(agent.policy.size, 0.01, np.float32)
+        seeds = range(50, 57)
+        copies = gym.make_vec(
+            name, 3, "sync", vector_kwargs={"autoreset_mode": gym.vector.AutoresetMode[mode]}
+        )
+        together = evaluate(copies, agent.policy, theta, seeds, 60)
+        copies.close()
+        np.testing.assert_allclose(together, evaluate(alone, agent.policy, theta, seeds, 60), rtol=1e-4)
+        assert len(set(together)) > 2
+
+    def test_an_evaluation_callback_may_have_one(self):
+        copies = gym.make_vec("InvertedPendulum-v5", 2, "sync")
+        callback = ddopg.callbacks.EvalCallback(copies, n_eval_episodes=3, eval_freq=1)
+        ddopg.DDOPG("InvertedPendulum-v5", horizon=10, config=quick()).learn(
+            total_episodes=9, callback=callback
+        )
+        assert 1 <= callback.last_mean_reward <= 10
+        copies.close()

@@ -1,0 +1,140 @@
+"""Rollouts and evaluations: seeds, ends, clipping, and environments that return nonsense."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import ddopg  # noqa: F401  registers the tasks
+from ddopg.envs import CARTPOLE, initial_observation
+from ddopg.envs.adapter import SHORT_NAMES, make, problem_of, problem_of_spaces
+from ddopg.errors import RolloutError, SpaceError, UnknownNameError
+from ddopg.policies import linear
+from ddopg.rollouts.playing import evaluate, rollout, simulate
+from tests.probes import Follow, Scripted, Target
+
+POLICY = linear(1, 1)
+THETA = np.array([0.2, 0.1], np.float32)
+CARTPOLE_GAINS = np.array([1.0, 2.0, -60.0, -12.0, 0.0], np.float32)  # of a policy that balances
+
+
+class TestRollout:
+    def test_the_same_seed_plays_the_same_episode_and_another_one_another(self):
+        env = make("cartpole")
+        policy = linear(4, 1)
+        one, two, other = (rollout(env, policy, CARTPOLE_GAINS, seed) for seed in (1, 1, 2))
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert not np.array_equal(one.observations, other.observations)
+
+    def test_the_stored_actions_are_what_the_policy_answers_to_the_stored_observations(self):
+        trajectory = rollout(Follow(), POLICY, THETA, 0)
+        answers = POLICY.act(THETA, trajectory.observations[: trajectory.length])
+        np.testing.assert_array_equal(trajectory.actions[: trajectory.length], answers)
+
+    def test_an_end_by_the_task_and_an_end_by_the_clock_are_told_apart(self):
+        ended = rollout(Target(length=3, horizon=5), POLICY, THETA, 0)
+        cut = rollout(Target(length=9, horizon=5), POLICY, THETA, 0)
+        assert (ended.length, ended.terminated, ended.truncated) == (3, True, False)
+        assert (cut.length, cut.terminated, cut.truncated) == (5, False, True)
+
+    def test_a_shorter_horizon_can_be_asked_for(self):
+        assert rollout(Target(length=3), POLICY, THETA, 0, horizon=2).length == 2
+
+    def test_ordinary_environments_get_clipped_actions_and_the_memory_the_policy_s_own(self):
+        sent = []
+
+        class Spy(Target):
+            def step(self, action):
+                sent.append(float(action[0]))
+                return super().step(action)
+
+        trajectory = rollout(Spy(), POLICY, np.array([50.0, 0.0], np.float32), 0)
+        assert sent == [2.0, 2.0, 2.0]
+        assert trajectory.actions[0, 0] == 50
+
+    def test_the_three_tasks_see_the_unclipped_action(self):
+        env = make("cartpole")
+        big = rollout(env, linear(4, 1), np.array([0, 0, 0, 0, 1000.0], np.float32), 0)
+        assert big.rewards[0] < 10 - 1e-5 * 1000**2 + 1
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_a_bad_observation_is_named_with_its_step_and_seed(self, bad):
+        env = Scripted(observation=np.array([bad], np.float32), at=2)
+        with pytest.raises(
+            RolloutError, match=r"observation \[(nan|inf)\] at step 2 \(seed 7\), expected finite"
+        ):
+            rollout(env, POLICY, THETA, 7)
+
+    def test_a_bad_reward_is_named(self):
+        with pytest.raises(
+            RolloutError, match="seed 7 cannot be used: rewards must be finite, got nan at step 1"
+        ):
+            rollout(Scripted(reward=np.nan, at=2), POLICY, THETA, 7)
+
+    def test_a_policy_that_answers_nonsense_is_named(self):
+        with pytest.raises(RolloutError, match=r"the policy answered \[nan\] at step 0"):
+            rollout(Target(), POLICY, np.array([np.nan, 0], np.float32), 0)
+
+
+class TestEvaluate:
+    def test_the_compiled_episodes_are_those_of_gymnasium(self):
+        env, policy, seeds = make("cartpole"), linear(4, 1), range(20)
+        compiled = evaluate(env, policy, CARTPOLE_GAINS, seeds)
+        stepped = [rollout(gym.Wrapper(env), policy, CARTPOLE_GAINS, seed).rewards.sum() for seed in seeds]
+        np.testing.assert_allclose(compiled, stepped, atol=0.05)
+        assert min(stepped) > 990
+
+    def test_episodes_that_end_early_stop_paying(self):
+        env, policy, seeds = make("cartpole"), linear(4, 1), range(20)
+        nothing = np.zeros(5, np.float32)
+        stepped = [rollout(gym.Wrapper(env), policy, nothing, seed).rewards.sum() for seed in seeds]
+        np.testing.assert_allclose(evaluate(env, policy, nothing, seeds), stepped, atol=1e-2)
+        assert max(stepped) < 500
+
+    def test_a_finished_episode_earns_nothing_whatever_its_last_state_would_pay(self):
+        paid = CARTPOLE._replace(reward=lambda state, action, ops: ops.constant(1.0, state.x))
+        starts = np.stack([initial_observation(CARTPOLE, seed) for seed in range(5)])
+        lengths = [rollout(make("cartpole"), linear(4, 1), np.zeros(5), seed).length for seed in range(5)]
+        assert simulate(paid, linear(4, 1), np.zeros(5, np.float32), starts).tolist() == lengths
+
+    def test_other_environments_are_stepped_one_by_one(self):
+        returns = evaluate(Target(goal=0.3), POLICY, THETA, [1, 2])
+        np.testing.assert_allclose(returns, [0, 0], atol=1e-12)
+
+
+class TestProblem:
+    def test_sizes_range_and_horizon_of_the_three_tasks(self):
+        found = {name: problem_of(make(name)) for name in SHORT_NAMES}
+        sizes = {name: (p.observation_size, p.action_size, p.horizon, p.high) for name, p in found.items()}
+        assert sizes == {
+            "cartpole": (4, 1, 100, (10.0,)),
+            "mountaincar": (2, 1, 500, (1.0,)),
+            "swimmer": (13, 2, 1000, (50.0, 50.0)),
+        }
+
+    @pytest.mark.parametrize(
+        ("name", "near"), [("cartpol", "cartpole"), ("swimer", "swimmer"), ("Pendulum-v9", "Pendulum-v1")]
+    )
+    def test_an_unknown_environment_is_answered_with_the_nearest(self, name, near):
+        with pytest.raises(
+            UnknownNameError, match=f"no environment called '{name}'; did you mean .*'{near}'"
+        ):
+            make(name)
+
+    @pytest.mark.parametrize(
+        ("observation_space", "action_space", "horizon", "message"),
+        [
+            (gym.spaces.Discrete(3), gym.spaces.Box(-1, 1), 9, r"must be a Box .* got Discrete\(3\)"),
+            (gym.spaces.Box(-1, 1), gym.spaces.Discrete(2), 9, r"action space must be a Box .* got Discrete\(2\)"),
+            (gym.spaces.Dict(a=gym.spaces.Box(-1, 1)), gym.spaces.Box(-1, 1), 9, "use .*FlattenObservation"),
+            (gym.spaces.Box(-1, 1), gym.spaces.Box(0, 9, dtype=np.int64), 9, "real numbers, got dtype"),
+            (gym.spaces.Box(-1, 1), gym.spaces.Box(-1, 1, (0,)), 9, "action space is empty"),
+            (gym.spaces.Box(-1, 1), gym.spaces.Box(-1, 1), None, "needs a time limit .* got None; pass horizon"),
+            (gym.spaces.Box(-1, 1), gym.spaces.Box(-1, 1), 0, "at least one step, got 0"),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_learnt_on_is_refused_with_advice(
+        self, observation_space, action_space, horizon, message
+    ):
+        with pytest.raises(SpaceError, match=message):
+            problem_of_spaces(observation_space, action_space, horizon)

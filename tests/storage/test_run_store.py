@@ -1,0 +1,424 @@
+"""The run store: what is told is safe, comes back to the last bit, and a resumed run is the uninterrupted one."""
+
+import json
+import math
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import ddopg
+from ddopg.core.algorithm import Info
+from ddopg.core.memory import add
+from ddopg.core.types import Evaluation
+from ddopg.errors import ArtefactError, ConfigError, SpaceError, StoreError
+from ddopg.rollouts.playing import rollout
+from ddopg.storage import database as tables
+from ddopg.storage import rows as stored_rows
+from ddopg.storage import run_store as runs
+from ddopg.storage.database import STORE
+from ddopg.storage.run_store import RunStore
+from tests.probes import Follow, Target
+from tests.recorded import contents, everything, quick, rows
+
+BOX = gym.spaces.Box(-2, 2, (1,), np.float32)
+
+
+def learnt(directory, episodes, config=None, seed=3):
+    agent = ddopg.DDOPG(Follow(), config=config or quick(), seed=seed, run_directory=directory)
+    agent.learn(total_episodes=episodes)
+    agent.close()
+    return agent
+
+
+def resumed(directory, episodes):
+    agent = ddopg.DDOPG.resume(directory, env=Follow())
+    agent.learn(total_episodes=episodes)
+    agent.close()
+    return agent
+
+
+def age(directory):
+    """Give a run the table of pairs that early versions stored: a snapshot, and the blocks that had changed since."""
+    with closing(sqlite3.connect(directory / STORE, isolation_level=None)) as file:
+        leaves = {
+            "memory.pairs.owner": np.arange(130),
+            "memory.pairs.stride": 1,
+            "memory.pairs.values": np.full((130, 130, 1), np.nan, np.float32),
+        }
+        added = {name: stored_rows.leaf_row(leaf) for name, leaf in leaves.items()}
+        for name, row in added.items():
+            file.execute("INSERT INTO state VALUES (?, ?, ?, ?)", (name, *row))
+        ((last, chain),) = file.execute("SELECT number, seal FROM rollout ORDER BY number DESC LIMIT 1")
+        change = (np.array([3], np.int32).tobytes(), np.array([7.0], np.float32).tobytes())
+        file.execute("INSERT INTO change VALUES ('memory.pairs.values', ?, ?, ?)", (last, *change))
+        parts = {name: tuple(row) for name, *row in file.execute("SELECT * FROM state WHERE name != 'seal'")}
+        snapshot = stored_rows.seal_of(added["memory.pairs.values"][2])
+        parts["memory.pairs.values"] = (stored_rows.seal_of(snapshot, *change),)
+        in_order = [value for name in sorted(parts) for value in (name, *parts[name])]
+        seal = stored_rows.seal_of(chain, *in_order)
+        file.execute("UPDATE state SET value = ? WHERE name = 'seal'", (seal,))
+
+
+class TestResume:
+    @pytest.mark.parametrize(
+        "config",
+        [
+            quick("default"),
+            quick("paper"),
+            quick("released"),
+            quick("released", optimiser="adam"),
+            quick("released", optimiser="sghmc", noise=0.1, natural=0.1),
+        ],
+        ids=["default", "paper", "released", "adam", "natural sghmc"],
+    )
+    def test_a_run_in_pieces_is_the_run_in_one_piece_bit_for_bit(self, config, tmp_path):
+        whole = learnt(tmp_path / "whole", 22, config)
+        learnt(tmp_path / "pieces", 3, config)  # within the initial design, with proposals waiting
+        resumed(tmp_path / "pieces", 8)
+        last = resumed(tmp_path / "pieces", 11)
+        assert contents(last.state) == contents(whole.state)
+        assert everything(tmp_path / "pieces") == everything(tmp_path / "whole")
+
+    def test_a_run_of_an_early_version_with_its_table_of_pairs_goes_on(self, tmp_path):
+        learnt(tmp_path / "run", 12)
+        age(tmp_path / "run")
+        again = resumed(tmp_path / "run", 18)
+        assert contents(again.state) == contents(learnt(tmp_path / "whole", 30).state)
+        assert rows(tmp_path / "run", "SELECT * FROM change") == []
+        assert everything(tmp_path / "run") == everything(tmp_path / "whole")
+
+    def test_a_large_array_of_an_early_version_is_what_its_changes_made_of_it(self):
+        old = np.zeros((2, 3, 2), np.float32)
+        changes = [
+            (np.array([1, 5], np.int32).tobytes(), np.array([[1, 2], [3, 4]], np.float32).tobytes()),
+            (np.array([5], np.int32).tobytes(), np.array([[5, 6]], np.float32).tobytes()),
+        ]
+        new = runs._changed(old, changes)
+        assert new.reshape(-1, 2).tolist() == [[0, 0], [1, 2], [0, 0], [0, 0], [0, 0], [5, 6]]
+        assert not old.any()
+
+    def test_a_longest_episode_that_is_not_there_is_refused(self, tmp_path):
+        learnt(tmp_path / "run", 3)
+        agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        agent.store.asked(agent.state._replace(memory=agent.state.memory._replace(longest=99)))
+        agent.close()
+        with pytest.raises(ArtefactError, match="does not fit the rollouts"):
+            ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+
+    def test_zeros_of_both_signs_come_back(self, tmp_path):
+        learnt(tmp_path / "run", 3)
+        agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        agent.store.evaluation(Evaluation(3, 30, -0.0, 0.0, -0.0, 4))
+        for value in (0.0, -0.0):
+            agent.store.asked(agent.state._replace(return_bound=value))
+        agent.close()
+        again = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        assert math.copysign(1, again.state.return_bound) == -1
+        again.close()
+
+    def test_what_was_asked_and_not_told_waits_in_another_process_too(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        asked = agent.ask(3)
+        agent.close()
+        again = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        assert [(p.number, p.seed, p.purpose) for p in again.pending] == [
+            (p.number, p.seed, p.purpose) for p in asked
+        ]
+        for found, lost in zip(again.pending, asked, strict=True):
+            np.testing.assert_array_equal(found.theta, lost.theta)
+        assert again.ask()[0].number == 12
+
+    def test_asking_twice_stores_a_large_proposal_twice_and_it_comes_back(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(runs, "LARGE", 4)
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        for first in (agent.ask(2)[0], agent.pending[0], agent.ask(1)[0]):
+            agent.tell(
+                first, rollout(Follow(), agent.policy, first.theta, first.seed)
+            ) if first.number else None
+            agent.ask(1)
+        agent.close()
+        assert contents(ddopg.DDOPG.resume(tmp_path / "run", env=Follow()).state) == contents(agent.state)
+
+    def test_a_robot_s_run_goes_on_without_an_environment(self, tmp_path):
+        def one_more(agent):
+            (proposal, *_) = agent.pending or agent.ask()
+            trajectory = rollout(Follow(), agent.policy, proposal.theta, proposal.seed)
+            agent.tell(proposal, trajectory)
+
+        boxes = {"observation_space": BOX, "action_space": BOX, "horizon": 3}
+        agent = ddopg.DDOPG(**boxes, config=quick(), seed=3, run_directory=tmp_path / "robot")
+        for _ in range(9):
+            one_more(agent)
+        agent.close()
+        agent = ddopg.DDOPG.resume(tmp_path / "robot")
+        one_more(agent)
+        assert contents(agent.state) == contents(learnt(tmp_path / "env", 10).state)
+        with pytest.raises(ConfigError, match="without one, use ask"):
+            agent.learn(1)
+
+    def test_every_stored_rollout_replays_from_its_seed(self, tmp_path):
+        state = learnt(tmp_path / "run", 10).state
+        found = rows(tmp_path / "run", "SELECT number, seed, steps, theta, rewards, return FROM rollout")
+        assert [row[0] for row in found] == list(range(1, 11))
+        for (_, seed, steps, theta, rewards, value), kept in zip(
+            found, state.memory.trajectories, strict=True
+        ):
+            again = rollout(
+                Follow(), ddopg.DDOPG(Follow(), config=quick()).policy, np.frombuffer(theta, "<f4"), seed
+            )
+            assert steps == again.length
+            assert np.frombuffer(rewards, "<f8").tolist() == again.rewards[:steps].tolist()
+            assert value == again.rewards.sum() == kept.rewards.sum()
+
+    def test_an_environment_that_poses_another_problem_is_refused(self, tmp_path):
+        learnt(tmp_path / "run", 3)
+        with pytest.raises(SpaceError, match="give the environment that it was begun with"):
+            ddopg.DDOPG.resume(tmp_path / "run", env="Pendulum-v1")
+        resumed(tmp_path / "run", 1)  # the refusal has let go of the lock
+
+    def test_a_file_may_not_say_which_module_to_import(self, tmp_path):
+        agent = ddopg.DDOPG("tests.worlds:Follow-v0", config=quick(), run_directory=tmp_path / "run")
+        agent.close()
+        with pytest.raises(SpaceError, match="may not say which module to import"):
+            ddopg.DDOPG.resume(tmp_path / "run")
+        assert ddopg.DDOPG.resume(tmp_path / "run", env="tests.worlds:Follow-v0").problem.horizon == 3
+
+    def test_a_seed_of_any_size_comes_back(self, tmp_path):
+        learnt(tmp_path / "run", 2, seed=2**80 + 1)
+        assert resumed(tmp_path / "run", 1).state.seed == 2**80 + 1
+
+
+class TestTell:
+    def test_it_is_safe_when_tell_returns(self, tmp_path):
+        """A copy of the files, taken while the run is open, holds every rollout told so far."""
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        for told in range(1, 10):
+            agent.learn(total_episodes=1)
+            copy = tmp_path / f"copy{told}"
+            copy.mkdir()
+            for name in (STORE, f"{STORE}-wal"):
+                (copy / name).write_bytes((tmp_path / "run" / name).read_bytes())
+            assert len(everything(copy)["rollouts"]) == told
+
+    def test_one_tell_is_one_transaction(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        statements = []
+        agent.store._connection.set_trace_callback(statements.append)
+        agent.learn(total_episodes=1)
+        assert [s for s in statements if s in ("BEGIN IMMEDIATE", "COMMIT")] == ["BEGIN IMMEDIATE", "COMMIT"]
+        assert statements[0] == "BEGIN IMMEDIATE"
+        assert statements[-1] == "COMMIT"
+        assert any("INTO rollout" in s for s in statements)
+
+    def test_a_tell_that_cannot_be_stored_changes_nothing_and_can_be_told_again(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), seed=3, run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        pages = agent.store._connection.execute("PRAGMA page_count").fetchone()[0]
+        agent.store._connection.execute(f"PRAGMA max_page_count = {pages + 3}")
+        # A few pages more take some rollouts before the file would have to grow further.
+        with pytest.raises(StoreError, match=r"cannot write .* disk is full; everything before this is safe"):
+            agent.learn(total_episodes=50)
+        told = agent.state.memory.size
+        assert 9 < told < 59
+        assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(told,)]
+        before, agent.env.reset = contents(agent.state), None  # the rollout in hand is kept, no other is made
+        with pytest.raises(StoreError, match="disk is full"):
+            agent.learn(total_episodes=1)
+        assert contents(agent.state) == before
+        agent.store._connection.execute("PRAGMA max_page_count = 1000000")
+        agent.learn(total_episodes=1)
+        assert agent._in_hand == {}
+        agent.env = Follow()
+        agent.learn(total_episodes=1)
+        agent.close()
+        learnt(tmp_path / "whole", told + 2)
+        assert everything(tmp_path / "run") == everything(tmp_path / "whole")
+
+    def test_the_rows_are_readable_by_any_client(self, tmp_path):
+        learnt(tmp_path / "run", 9)
+        query = "SELECT info ->> 'steps', info ->> 'outcome', length(rewards) FROM rollout ORDER BY number"
+        found = rows(tmp_path / "run", query)
+        assert [steps for steps, _, _ in found] == list(range(3, 28, 3))
+        assert found[0][1:] == ("initial_design", 24)
+        described = dict(rows(tmp_path / "run", "SELECT name, value FROM run"))
+        assert json.loads(described["config"])["search"]["steps"] == 10
+        assert json.loads(described["problem"])["horizon"] == 3
+        assert rows(tmp_path / "run", "PRAGMA journal_mode") == [("wal",)]
+
+    def test_what_fails_in_the_middle_of_a_transaction_leaves_no_part_of_it(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        (proposal,) = agent.ask()
+        trajectory = rollout(Follow(), agent.policy, proposal.theta, proposal.seed)
+        before, agent.state = agent.state, agent.state._replace(search=object())  # what no store can hold
+        with pytest.raises(TypeError, match="which a run store cannot hold"):
+            agent.store.tell(
+                proposal,
+                agent.state._replace(memory=add(before.memory, trajectory)),
+                Info(*range(len(Info._fields))),
+            )
+        assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(9,)]
+        agent.state = before
+        agent.tell(proposal, trajectory)
+        assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(10,)]
+
+    def test_the_log_comes_back_as_it_was_reported(self, tmp_path):
+        infos = []
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9, callback=lambda agent, info: infos.append(info))
+        reported = [{name.rstrip("_"): repr(v) for name, v in info._asdict().items()} for info in infos]
+        assert [{name: repr(v) for name, v in row.items()} for row in agent.store.log()] == reported
+        assert reported[0]["predicted"] == "nan"
+
+    def test_after_close_nothing_can_be_told(self, tmp_path):
+        agent = learnt(tmp_path / "run", 9)
+        with pytest.raises(
+            StoreError, match=r"cannot write .* closed database\.; everything before this is safe"
+        ):
+            agent.learn(total_episodes=1)
+        assert agent.state.memory.size == 9
+
+    def test_a_commit_waits_for_the_disk(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        assert agent.store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        agent.close()
+        agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        assert agent.store._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+    def test_a_run_is_recorded_from_its_beginning(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick())
+        agent.learn(total_episodes=1)
+        with pytest.raises(ConfigError, match="recorded from its beginning"):
+            agent.record(tmp_path / "run")
+
+
+class TestOneWriter:
+    def test_a_second_process_is_refused(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        code = f"import ddopg; ddopg.DDOPG.resume({str(tmp_path / 'run')!r})"
+        second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert second.returncode == 1
+        assert "another process is at work on" in second.stderr
+        agent.close()
+        third = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert "another process" not in third.stderr
+
+    def test_a_second_learner_in_the_same_process_is_refused_until_the_first_is_gone(self, tmp_path):
+        agent = learnt(tmp_path / "run", 2)
+        open_again = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        with pytest.raises(StoreError, match="another process is at work"):
+            ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
+        del open_again
+        assert resumed(tmp_path / "run", 1).state.memory.size == agent.state.memory.size + 1
+
+    def test_a_directory_with_a_run_is_not_begun_again(self, tmp_path):
+        learnt(tmp_path / "run", 2)
+        with pytest.raises(StoreError, match=r"already holds a run; go on with ddopg resume"):
+            learnt(tmp_path / "run", 2)
+        assert resumed(tmp_path / "run", 1).state.memory.size == 3
+
+    def test_a_run_killed_at_its_first_instant_can_be_begun_again(self, tmp_path):
+        (tmp_path / "run").mkdir()
+        path = tmp_path / "run" / STORE
+        path.touch()
+        learnt(tmp_path / "run", 2)
+        for leftover in tmp_path.glob("run/*"):
+            leftover.unlink()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        with pytest.raises(ArtefactError, match="holds no run yet"):
+            RunStore.resume(tmp_path / "run")
+        assert learnt(tmp_path / "run", 2).state.memory.size == 2
+
+
+class TestFilesFromElsewhere:
+    """Foreign, changed and damaged files get an ArtefactError that says what is wrong."""
+
+    @pytest.fixture
+    def run(self, tmp_path):
+        learnt(tmp_path / "run", 9)
+        return tmp_path / "run"
+
+    @staticmethod
+    def change(run, *statements):
+        with closing(sqlite3.connect(run / STORE, isolation_level=None)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    @pytest.mark.parametrize(
+        ("statement", "message"),
+        [
+            ("PRAGMA application_id = 7", "not a run of ddopg: expected the application id .* got 7"),
+            ("PRAGMA user_version = 99", "schema 99, this version of ddopg reads 1"),
+            ("CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM rollout; END", "other tables"),
+            ("CREATE VIEW v AS SELECT * FROM run", "other tables"),
+            ("UPDATE run SET value = '\"9\"' WHERE name = 'version'", "description of the run was changed"),
+            ("DELETE FROM run", "damaged"),
+            ("UPDATE rollout SET seed = seed + 1 WHERE number = 4", "rollout 4 does not fit its seal"),
+            ("UPDATE rollout SET rewards = zeroblob(24) WHERE number = 4", "rollout 4 does not fit its seal"),
+            ("UPDATE rollout SET info = '{}' WHERE number = 4", "rollout 4 does not fit its seal"),
+            ("DELETE FROM rollout WHERE number = 1", "rollout 2 does not fit its seal"),
+            ("DELETE FROM rollout WHERE number = 9", "the state does not fit its seal"),
+            ("UPDATE state SET value = 3 WHERE name = 'asked'", "the state does not fit its seal"),
+            ("UPDATE state SET kind = 'pickle' WHERE name = 'asked'", "unknown kind 'pickle'"),
+            ("UPDATE state SET shape = '[99999999999]' WHERE name = 'centre'", "has 399999999996 bytes"),
+            ("UPDATE state SET shape = '[-2, -1]' WHERE name = 'centre'", "a shape of"),
+            ("DELETE FROM state WHERE name = 'seal'", "damaged"),
+            ("DELETE FROM state", "damaged"),
+        ],
+    )  # fmt: skip
+    def test_a_changed_file_is_refused(self, run, statement, message):
+        self.change(run, "PRAGMA foreign_keys = OFF", statement)
+        with pytest.raises(ArtefactError, match=message):
+            RunStore.resume(run)
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "not a run of ddopg: expected an SQLite file, got b''"),
+            (b"hello", "expected an SQLite file"),
+        ],
+    )
+    def test_a_file_of_another_kind_is_refused(self, tmp_path, content, message):
+        (tmp_path / STORE).write_bytes(content)
+        with pytest.raises(ArtefactError, match=message):
+            RunStore.resume(tmp_path)
+
+    def test_a_truncated_file_is_refused(self, run):
+        whole = (run / STORE).read_bytes()
+        for length in (100, 4096, len(whole) // 2, len(whole) - 4096):
+            (run / STORE).write_bytes(whole[:length])
+            with pytest.raises(ArtefactError):
+                RunStore.resume(run)
+
+    def test_a_directory_without_a_run_is_refused(self, tmp_path):
+        with pytest.raises(ArtefactError, match=f"holds no {STORE}"):
+            ddopg.DDOPG.resume(tmp_path)
+        (tmp_path / STORE).mkdir()
+        with pytest.raises(ArtefactError, match="cannot read"):
+            ddopg.DDOPG.resume(tmp_path)
+
+    def test_a_state_of_another_version_is_refused_by_the_names_of_its_fields(self, run, monkeypatch):
+        from typing import NamedTuple
+
+        class Grown(NamedTuple):
+            seed: int
+            hope: float
+
+        monkeypatch.setattr(runs, "State", Grown)
+        with pytest.raises(ArtefactError, match=r"the field hope is missing.*version"):
+            RunStore.resume(run)
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"cannot write into .*choose a writable directory"):
+        ddopg.DDOPG(Target(), config=quick(), run_directory=tmp_path / "file" / "run")
+    assert tables.is_empty(tmp_path / "file" / "run")

@@ -1,0 +1,57 @@
+"""The persistent cache: a second process finds its programs compiled."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """
+import jax, ddopg, sys
+sys.path.insert(0, {root!r})
+from tests.probes import Follow
+agent = ddopg.DDOPG(Follow(), seed=0).learn(total_episodes=9)
+print(jax.config.jax_compilation_cache_dir)
+"""
+
+
+def learn(**environment):
+    root = str(Path(__file__).parents[2])
+    clean = {k: v for k, v in os.environ.items() if k not in ("DDOPG_CACHE", "JAX_COMPILATION_CACHE_DIR")}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE.format(root=root)],
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def programs(path):
+    return {name for name in os.listdir(path) if name.endswith("-cache")}
+
+
+def test_a_second_run_compiles_nothing_new(tmp_path):
+    place = str(tmp_path / "cache")
+    assert learn(DDOPG_CACHE=place) == place
+    first = programs(place)
+    assert first
+    learn(DDOPG_CACHE=place)
+    assert programs(place) == first
+
+
+def test_the_cache_can_be_turned_off_and_a_place_given_to_jax_is_respected(tmp_path):
+    assert learn(DDOPG_CACHE="") == "None"
+    other = str(tmp_path / "jax")
+    assert learn(JAX_COMPILATION_CACHE_DIR=other) == other
+
+
+def test_the_default_place_is_the_user_s_cache_directory(tmp_path):
+    assert learn(XDG_CACHE_HOME=str(tmp_path)) == str(tmp_path / "ddopg" / "compiled")
+    assert programs(tmp_path / "ddopg" / "compiled")
+
+
+def test_a_home_that_cannot_be_written_does_no_harm(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert learn(DDOPG_CACHE=str(tmp_path / "file" / "cache")) == "None"

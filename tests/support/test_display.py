@@ -1,0 +1,108 @@
+"""The display of a run: what it says, in terminals of any width and in files."""
+
+import math
+import re
+
+import pytest
+
+from ddopg.core.algorithm import Info
+from ddopg.support.display import fitting, parts_of, progress, with_error
+
+LATER = Info(316, 20_096, 951.2, 100, 944.3, 26.4, 950.0, 700.0, 5.8, 4.69, 15, "step_limit", "")
+DESIGN = LATER._replace(rollout=2, steps=31, incumbent=49.99, incumbent_error=math.nan, ess=math.nan)
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    def of(width):
+        for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}.items():
+            monkeypatch.setenv(name, value)
+
+    return of
+
+
+def lines(text):
+    """What a terminal showed last, without its control codes."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n").split("\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (944.33, 26.4, "944 ± 26"),
+        (714.12, 346.1, "714 ± 346"),
+        (-0.123456, 0.00213, "-0.1235 ± 0.0021"),
+        (5.0, 1.26, "5.0 ± 1.3"),
+        (3.2e9, 1.5e7, "3.2e+09 ± 1.5e+07"),
+        (1.0, 1e-9, "1 ± 1e-09"),
+        (812.3456, math.nan, "812.3"),
+        (812.3456, 0.0, "812.3"),
+        (-math.inf, math.nan, "-inf"),
+    ],
+)
+def test_the_error_says_how_many_digits_the_value_deserves(value, error, text):
+    assert with_error(value, error) == text
+
+
+def test_everything_is_there_and_the_unit_of_the_budget_is_not_said_twice():
+    assert parts_of(LATER, "steps") == ["rollout 316", "incumbent 944 ± 26", "ESS 5.8", "√Σ 4.69"]
+    assert parts_of(LATER, "episodes")[:2] == ["rollout 316", "20,096 steps"]
+    assert parts_of(DESIGN, "steps") == ["rollout 2", "incumbent 49.99", "initial design"]
+
+
+@pytest.mark.parametrize("width", range(1, 70))
+def test_no_part_is_cut_and_none_is_left_out_that_would_fit(width):
+    parts = parts_of(LATER, "episodes")
+    shown = fitting(parts, width).split(" · ")
+    assert shown == parts[: len(shown)]
+    assert len(" · ".join(shown)) <= width or len(shown) == 1
+    assert len(shown) == len(parts) or len(" · ".join(parts[: len(shown) + 1])) > width
+
+
+@pytest.mark.parametrize(
+    ("width", "last"), [(30, "rollout 316"), (60, "√Σ 4.69"), (80, "√Σ 4.69"), (120, "√Σ 4.69")]
+)
+def test_a_terminal_shows_two_lines_that_fit(width, last, terminal, capsys):
+    terminal(width)
+    with progress(True, 30_000, "steps") as show:
+        show(31, DESIGN)
+        show(20_096, LATER)
+    text = capsys.readouterr().err
+    assert "\x1b[" in text
+    bar, known = [line for line in lines(text) if line.strip()][-2:]
+    assert bar.startswith("20,096/30,000 steps ")
+    assert "left" in bar
+    assert known.startswith("rollout 316")
+    assert known.endswith(last)
+    assert max(map(len, lines(text))) <= width
+
+
+def test_a_file_gets_plain_lines_now_and_then(capsys):
+    with progress(True, 200, "episodes") as show:
+        for k in range(1, 201):
+            show(k, LATER._replace(rollout=k))
+    text = capsys.readouterr().err
+    assert "\x1b" not in text
+    assert "\r" not in text
+    shown = text.splitlines()
+    assert [line.split("/")[0] for line in shown] == ["1", *map(str, range(20, 201, 20))]
+    parts = "rollout 200 · 20,096 steps · incumbent 944 ± 26 · ESS 5.8 · √Σ 4.69 · left 0:00:00"
+    assert shown[-1] == f"200/200 episodes · {parts}"
+
+
+def test_a_slow_run_gets_a_line_a_minute_and_says_how_long_it_will_take(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("ddopg.support.display.time.monotonic", lambda: now[0])
+    with progress(True, 1000, "steps") as show:
+        for k in range(1, 8):
+            now[0] += 25
+            show(k, LATER)
+    shown = capsys.readouterr().err.splitlines()
+    assert [line.split("/")[0] for line in shown] == ["1", "4", "7"]
+    assert shown[0].endswith("left 6:56:15")
+
+
+def test_quiet_is_quiet(capsys):
+    with progress(False, 10, "steps") as show:
+        show(5, LATER)
+    assert capsys.readouterr() == ("", "")
