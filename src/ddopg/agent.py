@@ -15,7 +15,8 @@ from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.core import algorithm
 from ddopg.core.algorithm import Info
-from ddopg.core.imitation import Fit, explain, require_fits
+from ddopg.core.imitation import Fit, check_fits, fit_policy
+from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.problem import build_policy
 from ddopg.core.state import State
 from ddopg.core.types import Description, Failure, Trajectory, make_trajectory
@@ -40,10 +41,11 @@ class Proposal:
         number: its place in the order of asking, from 0.
         theta: the parameters, (D,).
         seed: what to reset a simulator with.
-        purpose: why it is asked for: `design`, `explore`, `fresh` or `check`.
+        purpose: why it is asked for: `design`, `explore`, `random` or `check`.
     """
 
     def __init__(self, proposal: algorithm.Proposal, trained: TrainedPolicy) -> None:
+        self.pure = proposal
         self.number, self.theta, self.seed, self.purpose = proposal
         self._trained = trained
 
@@ -118,6 +120,7 @@ class DDOPG:
         self._network = policy
         self.policy = build_policy(self.problem, self.config, policy)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
+        self._cache: LogLikelihoodCache | None = None  # can be computed again at any time
         self.failures: list[Failure] = []
         self._in_hand: dict[int, Trajectory] = {}  # rolled out by `learn`, but not told: the disk was full
         self.store: RunStore | None = None
@@ -193,15 +196,8 @@ class DDOPG:
         With a run directory, the rollout is on the disk when this returns. Ctrl-C and SIGTERM wait for the end of it;
         if it raises, nothing has changed and the same can be told again.
         """
-        require_fits(trajectory, self.problem)
-        pure = algorithm.Proposal(proposal.number, proposal.theta, proposal.seed, proposal.purpose)
-        with shielded():
-            state, info = algorithm.tell(self.state, pure, trajectory, self.policy, self.config)
-            if self.store is not None:
-                self.store.tell(pure, state, info)
-            self.state = state
-            self._in_hand.pop(proposal.number, None)
-        return info
+        check_fits(trajectory, self.problem)
+        return self._take(proposal.pure, trajectory)
 
     def add(self, trajectory: Trajectory) -> Added:
         """Take in a trajectory that was not asked for: a hand-tuned controller's, an old log's.
@@ -211,15 +207,13 @@ class DDOPG:
         how far they are apart. It takes the place of one rollout of the initial design; its steps are not counted
         among those of this run.
         """
-        require_fits(trajectory, self.problem)
-        fit = explain(self.policy, trajectory)
+        check_fits(trajectory, self.problem)
+        fit = fit_policy(self.policy, trajectory)
+        trajectory = trajectory._replace(theta=fit.theta)
         with shielded():
-            trajectory = trajectory._replace(theta=fit.theta)
-            state, info, proposal = algorithm.add(self.state, trajectory, self.policy, self.config)
-            if self.store is not None:
-                self.store.tell(proposal, state, info)
-            self.state = state
-        return Added(fit, info)
+            turn, proposal = algorithm.add(self.state, trajectory, self.policy, self.config, self._cache)
+            self._accept(proposal, turn)
+        return Added(fit, turn.info)
 
     def learn(
         self,
@@ -259,7 +253,7 @@ class DDOPG:
                 # Only in this process: after a crash, the same would be asked again.
                 self.state = asked_ahead(self.state, self.policy, self.config, place.n)
                 flight = self.state.pending[: min(place.n, budget.left(self.state))]
-                info = self.tell(self._hand_out(flight[0]), window.result(flight))
+                info = self._take(flight[0], window.result(flight))
                 show(budget.used(self.state), info)
                 if not after_each(self, info):
                     break
@@ -291,6 +285,20 @@ class DDOPG:
     def load(path: str | os.PathLike[str]) -> TrainedPolicy:
         """Read a policy written by `save`, ready to act; the same as `ddopg.load`."""
         return load(path)
+
+    def _take(self, proposal: algorithm.Proposal, trajectory: Trajectory) -> Info:
+        """Learn from a rollout of one of the pending proposals; a signal waits for the end of it."""
+        with shielded():
+            turn = algorithm.tell(self.state, proposal, trajectory, self.policy, self.config, self._cache)
+            self._accept(proposal, turn)
+            self._in_hand.pop(proposal.number, None)
+        return turn.info
+
+    def _accept(self, proposal: algorithm.Proposal, turn: algorithm.Turn) -> None:
+        """On the disk first, then here."""
+        if self.store is not None:
+            self.store.tell(proposal, turn.state, turn.info)
+        self.state, self._cache = turn.state, turn.cache
 
     def _game(self, time_limit: float | None) -> Game:
         if self.env is None:

@@ -10,21 +10,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ddopg.errors import require, require_positive, unknown
+from ddopg.errors import require, require_not_negative, require_positive, unknown
 
-OptimiserName = Literal["sgd", "adam", "momentum", "sghmc"]
-SelectionName = Literal["softmax", "rank", "best", "uniform", "latest"]
-UnitName = Literal["bound", "spread"]
-ObjectiveName = Literal[
-    "penalty",
-    "lower_bound",
-    "ess_bonus",
-    "lower_confidence",
-    "upper_confidence",
-    "probability_of_improvement",
-    "expected_improvement",
-]
-NormalisationName = Literal["weights", "count"]
+ObjectiveScaleName = Literal["bound", "spread"]
 
 
 @dataclass(frozen=True)
@@ -65,24 +53,20 @@ class DesignConfig:
 
 @dataclass(frozen=True)
 class ExplorationConfig:
-    """How proposals scatter, measured by what they change of the policy's raw output (before squashing)."""
+    """How proposals differ from the search centre, measured by the change of the raw output."""
 
     noise: float = 0.0
     """Root-mean-square change of the raw outputs, all together, by which a proposal differs from the centre; 0
     proposes the centre itself, as Algorithm 1 does."""
-    fresh: float = 0.0
-    """A proposal is a fresh random policy instead with probability `fresh`/k at proposal k; where fresh ones fail
-    sooner than the others, with the higher one at which they take that share of the environment steps, up to ½."""
+    random: float = 0.0
+    """Proposal k is a random policy instead with probability `random`/k. Where random policies have shorter episodes
+    than the others, the probability is higher, so that they take that share of the environment steps, up to ½."""
     gain: float = 2.2
-    """Root-mean-square raw output of a fresh random policy, in the initial design too."""
+    """Root-mean-square raw output of a random policy, in the initial design too."""
 
     def __post_init__(self) -> None:
-        require(
-            0 <= self.noise < math.inf, f"exploration.noise must be finite and at least 0, got {self.noise}"
-        )
-        require(
-            0 <= self.fresh < math.inf, f"exploration.fresh must be finite and at least 0, got {self.fresh}"
-        )
+        require_not_negative("exploration.noise", self.noise)
+        require_not_negative("exploration.random", self.random)
         require_positive("exploration.gain", self.gain)
 
 
@@ -90,9 +74,9 @@ class ExplorationConfig:
 class SelectionConfig:
     """Which trajectories of the memory the surrogate is built from."""
 
-    rule: SelectionName = "softmax"
-    """`softmax` over normalised returns, Eq. (21); `rank`: the same over ranks, which outliers cannot stretch; the
-    `best`, some `uniform` ones, or the `latest`."""
+    rule: str = "softmax"
+    """`softmax` over normalised returns, Eq. (21); `rank`: the same over ranks, which outliers cannot stretch;
+    `best`: the highest returns; `uniform`: equal chances; `latest`: the newest. See `core.selection.RULES`."""
     size: int = 50
     """N_max, the number of draws (paper, Table 1: 50)."""
     temperature: float = 0.1
@@ -124,25 +108,26 @@ class SurrogateConfig:
     the selected trajectories. 0 takes `length_scale` as it is."""
     decisions: int = 0
     """Per-decision weights at about this many times of an episode; 0 weighs whole paths, as the paper does."""
-    normalisation: NormalisationName = "weights"
-    """Z of Eq. (14): `weights` is the weighted estimator Z = Σw, `count` the plain one Z = N."""
-    baseline: bool = False
-    """Subtract the optimal baseline in the plain estimator (Z = N); the weighted one has its own, Proposition 1."""
-    start_correction: bool = False
-    """Take away from the rewards what a linear function of the first observation explains of them, beside what the
+    estimator: str = "weighted"
+    """Of Eq. (14): `weighted` has Z = Σw; `importance_sampling` has Z = N; `baselined` is Z = N with its optimal
+    baseline (the weighted one has a baseline of its own, Proposition 1). The table is `core.surrogate.ESTIMATORS`."""
+    initial_state_correction: bool = False
+    """Subtract from the rewards what a linear function of the first observation explains of them, beside what the
     policies explain."""
     epsilon: float = 0.0
     """Added to every denominator by the released code (1e-8): far from data the estimate then falls to 0.
     The paper has none."""
-    objective: ObjectiveName = "penalty"
-    """`penalty`: Ĵ − ‖R‖∞ γ √(1/ESS), Eq. (20); `lower_bound`: Eq. (19) with δ; `ess_bonus`: the released
-    code's Ĵ/‖R‖∞ + γ ESS/N_max; the others are acquisition functions on Ĵ and its standard error. All are
-    divided by the unit, which moves no maximum."""
+    objective: str = "penalty"
+    """`penalty`: Ĵ − ‖R‖∞ γ √(1/ESS), Eq. (20); `lower_bound`: Eq. (19) with δ; `ess_bonus`: the released code's
+    Ĵ/‖R‖∞ + γ ESS/N_max; `lower_confidence`, `upper_confidence`, `probability_of_improvement` and
+    `expected_improvement` are acquisition functions of Ĵ and its standard error. All are divided by the objective
+    scale, which moves no maximum. The table is `core.acquisitions.OBJECTIVES`."""
     width: float = 1.0
     """κ of `lower_confidence` and `upper_confidence`, in standard errors."""
-    unit: UnitName = "bound"
-    """What counts as one in the objective: `bound` is ‖R‖∞, as in the paper; `spread` is the standard deviation of
-    the return around the centre, as the weighted data show it, which knows no zero of the reward."""
+    objective_scale: ObjectiveScaleName = "bound"
+    """The return that counts as one in the objective: `bound` is ‖R‖∞, as in the paper; `spread` is the standard
+    deviation of the return around the centre, as the weighted data show it, which does not depend on where the
+    reward is zero."""
     penalty: float = 0.05
     """γ (paper, Table 1: 0.05)."""
     bound_growth: float = 0.0
@@ -155,14 +140,9 @@ class SurrogateConfig:
         for value in self.length_scale:
             require_positive("surrogate.length_scale", value)
         require(0 < self.delta < 1, f"surrogate.delta must lie in (0, 1), got {self.delta}")
-        require(
-            0 <= self.penalty < math.inf,
-            f"surrogate.penalty must be finite and at least 0, got {self.penalty}",
-        )
+        require_not_negative("surrogate.penalty", self.penalty)
         require(self.bound_growth >= 0, f"surrogate.bound_growth must be at least 0, got {self.bound_growth}")
-        require(
-            0 <= self.width < math.inf, f"surrogate.width must be finite and at least 0, got {self.width}"
-        )
+        require_not_negative("surrogate.width", self.width)
         require(0 <= self.ess_share < 1, f"surrogate.ess_share must lie in [0, 1), got {self.ess_share}")
         require(self.decisions >= 0, f"surrogate.decisions must be at least 0, got {self.decisions}")
         require(0 <= self.epsilon < 1, f"surrogate.epsilon must lie in [0, 1), got {self.epsilon}")
@@ -170,15 +150,16 @@ class SurrogateConfig:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """The inner optimisation of the surrogate objective."""
+    """The inner optimisation: from the centre to a maximum of the surrogate objective."""
 
-    optimiser: OptimiserName = "adam"
-    """Adam is the paper's; `momentum` (of the normalised gradient) the released code's."""
+    optimiser: str = "adam"
+    """`adam` is the paper's; `momentum` (of the normalised gradient) the released code's; `sgd`; `sghmc` samples.
+    The table is `core.optimisers.OPTIMISERS`."""
     learning_rate: float = 0.01
     """Step size. The paper is silent: Adam's customary order of magnitude. Released code: 0.03."""
     momentum: float = 0.75
     """Of `momentum` and, as 1 − friction, of `sghmc` (released code: 0.75)."""
-    noise: float = 1e-4
+    sghmc_temperature: float = 1e-4
     """Temperature of `sghmc`; 0 turns it into plain momentum."""
     steps: int = 1000
     """At most this many steps per iteration (released code: 1000; the paper: until convergence)."""
@@ -186,46 +167,70 @@ class SearchConfig:
     """Stop when the standard deviation of the last `window` objective values falls below it (released)."""
     window: int = 9
     """See `tolerance`."""
-    carry: bool = False
+    keep_opt_state: bool = False
     """Keep the optimiser's state from iteration to iteration (released code: yes)."""
-    effect_units: bool = False
-    """Measure parameters by their effect on the raw output, not by their numbers: steps, exploration and decay
-    then do not depend on the scales of the observations."""
+    scale_by_sensitivity: bool = False
+    """Measure each parameter by its effect on the raw output: steps, exploration and the saturation penalty then do
+    not depend on the scales of the observations."""
     radius: float = 0.0
-    """Longest move of the centre per iteration, ‖Δθ‖ in the search's units; 0 sets no limit."""
-    jump: float = 0.0
-    """The centre jumps to the stored policy of the highest estimate if that is better by this many units of the
-    objective; 0 never jumps."""
-    follow: float = 0.0
-    """The incumbent follows the centre by this share of their distance each iteration, a running average; 0 makes it
-    the policy of the best single rollout, as the paper and the released code do."""
-    check: float = 0.0
-    """Share of rollouts that re-check the running average itself, once the search has cooled down; the incumbent is
-    then replaced only by a policy whose re-check did not disappoint. 0 hands over the running average unchecked."""
-    cooling: float = 0.0
-    """Episodes' worth of steps (steps / horizon) after which the search cools down: beyond it, steps, perturbations
-    and the running average shrink as one over the root of the experience, decay and readiness to jump as one over
-    it. 0 never cools."""
-    natural: float = 0.0
-    """Damping of the natural gradient, relative to the mean of the Fisher matrix' diagonal; 0 takes the plain one."""
-    decay: float = 0.0
-    """Weight of log(1 + mean-square raw output), against saturation; it fades as data gather."""
+    """Longest move of the centre per iteration, ‖Δθ‖ in the parameter scale; 0 sets no limit."""
+    fisher_damping: float = 0.0
+    """Natural gradient with this damping, relative to the mean of the Fisher matrix' diagonal; 0 takes the plain
+    gradient."""
+    saturation_penalty: float = 0.0
+    """Weight of log(1 + mean-square raw output), against saturated actions; it fades as data gather."""
 
     def __post_init__(self) -> None:
         require_positive("search.learning_rate", self.learning_rate)
         require(0 <= self.momentum < 1, f"search.momentum must lie in [0, 1), got {self.momentum}")
-        require(self.noise >= 0, f"search.noise must be at least 0, got {self.noise}")
         require(self.steps >= 1, f"search.steps must be at least 1, got {self.steps}")
-        require(self.tolerance >= 0, f"search.tolerance must be at least 0, got {self.tolerance}")
-        for name in ("radius", "jump", "follow", "check", "cooling", "natural", "decay"):
-            value = getattr(self, name)
-            require(0 <= value < math.inf, f"search.{name} must be finite and at least 0, got {value}")
-        require(self.check < 1, f"search.check must be below 1, got {self.check}")
-        require(
-            not self.check or (self.cooling > 0 and self.follow > 0),
-            "search.check guards the running average of a search that cools; set search.follow and search.cooling",
-        )
         require(self.window >= 2, f"search.window must be at least 2, got {self.window}")
+        for name in ("sghmc_temperature", "tolerance", "radius", "fisher_damping", "saturation_penalty"):
+            require_not_negative(f"search.{name}", getattr(self, name))
+
+
+@dataclass(frozen=True)
+class RestartConfig:
+    """When the search leaves its centre for the best stored policy."""
+
+    threshold: float = 0.0
+    """The search starts from the stored policy of the highest estimate if that is better than the centre by this
+    many objective scales; 0 never does."""
+
+    def __post_init__(self) -> None:
+        require_not_negative("restart.threshold", self.threshold)
+
+
+@dataclass(frozen=True)
+class IncumbentConfig:
+    """Which policy is handed over."""
+
+    ema_rate: float = 0.0
+    """The incumbent is an exponential moving average of the centre with this rate; 0 makes it the policy of the best
+    single rollout, as the paper and the released code do."""
+    recheck_share: float = 0.0
+    """Share of rollouts that play the moving average itself again, once the search has annealed; the incumbent is
+    then replaced only by a policy whose re-check did not disappoint. 0 hands over the moving average unchecked."""
+
+    def __post_init__(self) -> None:
+        require_not_negative("incumbent.ema_rate", self.ema_rate)
+        require(
+            0 <= self.recheck_share < 1,
+            f"incumbent.recheck_share must lie in [0, 1), got {self.recheck_share}",
+        )
+
+
+@dataclass(frozen=True)
+class AnnealingConfig:
+    """How the search slows down as experience gathers."""
+
+    episodes: float = 0.0
+    """Episodes' worth of steps (steps / horizon) after which annealing begins: from then on, steps, perturbations and
+    the moving average shrink as one over the root of the experience, the saturation penalty and the readiness to
+    restart as one over it. 0 never anneals."""
+
+    def __post_init__(self) -> None:
+        require_not_negative("annealing.episodes", self.episodes)
 
 
 @dataclass(frozen=True)
@@ -238,15 +243,24 @@ class Config:
     selection: SelectionConfig = field(default_factory=SelectionConfig)
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
+    restart: RestartConfig = field(default_factory=RestartConfig)
+    incumbent: IncumbentConfig = field(default_factory=IncumbentConfig)
+    annealing: AnnealingConfig = field(default_factory=AnnealingConfig)
     discount: float = 1.0
     """γ of the return below Eq. (1); the experiments of the paper add rewards up undiscounted."""
 
     def __post_init__(self) -> None:
         require(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         require(
-            self.search.effect_units
-            or not (self.exploration.noise or self.search.decay or self.design.constants),
-            "exploration.noise, search.decay and design.constants are measured by effect; set search.effect_units",
+            self.search.scale_by_sensitivity
+            or not (self.exploration.noise or self.search.saturation_penalty or self.design.constants),
+            "exploration.noise, search.saturation_penalty and design.constants are measured by what parameters do; "
+            "set search.scale_by_sensitivity",
+        )
+        require(
+            not self.incumbent.recheck_share or (self.annealing.episodes > 0 and self.incumbent.ema_rate > 0),
+            "incumbent.recheck_share guards the moving average of a search that anneals; set incumbent.ema_rate and "
+            "annealing.episodes",
         )
 
 
@@ -257,30 +271,34 @@ RELEASED = Config(
     surrogate=SurrogateConfig(
         length_scale=(math.exp(3.0),), epsilon=1e-8, objective="ess_bonus", bound_growth=0.1, delta=0.1
     ),
-    search=SearchConfig(optimiser="momentum", learning_rate=0.03, carry=True),
+    search=SearchConfig(optimiser="momentum", learning_rate=0.03, keep_opt_state=True),
 )
 
 DEFAULT = Config(
     policy=PolicyConfig(hidden=(), squash=True),
     design=DesignConfig(policies=8, constants=4),
-    exploration=ExplorationConfig(noise=1.2, fresh=3.0, gain=2.24),
+    exploration=ExplorationConfig(noise=1.2, random=3.0, gain=2.24),
     selection=SelectionConfig(rule="latest", size=50),
     surrogate=SurrogateConfig(
-        length_scale=(1.0,), ess_share=0.15, decisions=100, start_correction=True, unit="spread", penalty=0.15
+        length_scale=(1.0,),
+        ess_share=0.15,
+        decisions=100,
+        initial_state_correction=True,
+        objective_scale="spread",
+        penalty=0.15,
     ),
     search=SearchConfig(
         optimiser="adam",
         learning_rate=0.0825,
         steps=15,
         tolerance=0.0,
-        effect_units=True,
+        scale_by_sensitivity=True,
         radius=0.7,
-        jump=1.0,
-        follow=0.2,
-        check=0.2,
-        cooling=12.0,
-        decay=0.5,
+        saturation_penalty=0.5,
     ),
+    restart=RestartConfig(threshold=1.0),
+    incumbent=IncumbentConfig(ema_rate=0.2, recheck_share=0.2),
+    annealing=AnnealingConfig(episodes=12.0),
 )
 
 PRESETS = {"default": DEFAULT, "paper": PAPER, "released": RELEASED}
@@ -291,3 +309,22 @@ def preset(name: str) -> Config:
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
+
+
+RENAMED = {
+    "exploration.fresh": "exploration.random",
+    "surrogate.normalisation": "surrogate.estimator",
+    "surrogate.baseline": "surrogate.estimator",
+    "surrogate.start_correction": "surrogate.initial_state_correction",
+    "surrogate.unit": "surrogate.objective_scale",
+    "search.noise": "search.sghmc_temperature",
+    "search.carry": "search.keep_opt_state",
+    "search.effect_units": "search.scale_by_sensitivity",
+    "search.natural": "search.fisher_damping",
+    "search.decay": "search.saturation_penalty",
+    "search.jump": "restart.threshold",
+    "search.follow": "incumbent.ema_rate",
+    "search.check": "incumbent.recheck_share",
+    "search.cooling": "annealing.episodes",
+}
+"""Old name of a field → its name now: errors about an old name say the new one."""

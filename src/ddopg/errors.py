@@ -59,6 +59,11 @@ def require_positive(name: str, value: float) -> None:
     require(0 < value < math.inf, f"{name} must be finite and greater than 0, got {value}")
 
 
+def require_not_negative(name: str, value: float) -> None:
+    """Raise a `ConfigError` unless 0 ≤ value < ∞."""
+    require(0 <= value < math.inf, f"{name} must be finite and at least 0, got {value}")
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not in its table, with the nearest valid names."""
     known = sorted(known)

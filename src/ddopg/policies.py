@@ -27,7 +27,7 @@ class Policy(NamedTuple):
     size: int  # D
     init: Callable[[jax.Array], Any]  # key → θ
     act: Callable[[Any, Any], Any]  # (θ, observation (…, O)) → action (…, A)
-    unit: tuple[float, ...]  # (A,) what counts as one action: 1, or half the range where squashed
+    action_scale: tuple[float, ...]  # (A,) what counts as one action: 1, or half the range where squashed
     unsquashed: Callable[[Any, Any], Any] | None = None  # `act` before the squashing, where there is one
     linear: bool = False  # the raw output is linear in θ
     bias: bool = (
@@ -103,7 +103,7 @@ def mlp(
         size,
         init,
         act,
-        unit=(1.0,) * action_size,
+        action_scale=(1.0,) * action_size,
         linear=not hidden,
         bias=True,
         columns=columns,
@@ -196,8 +196,8 @@ def make_policy(
     the place of the configured one."""
     policy = network or mlp(observation_size, len(low), tuple(config.hidden))
     require(
-        len(policy.unit) == len(low),
-        f"the policy has {len(policy.unit)} actions, the action space {len(low)}; they must be the same",
+        len(policy.action_scale) == len(low),
+        f"the policy has {len(policy.action_scale)} actions, the action space {len(low)}; they must be the same",
         SpaceError,
     )
     if not config.squash:
@@ -228,9 +228,13 @@ def _bounded(
         answer, numpy_bound = policy.at(theta), np.tanh if bound is tanh else bound
         return lambda observation: mid + half * numpy_bound(answer(observation))
 
-    unit = tuple(map(float, half))
+    action_scale = tuple(map(float, half))
     return policy._replace(
-        act=act, unit=unit, unsquashed=policy.act, columns=columns, bind=bind if policy.bind else None
+        act=act,
+        action_scale=action_scale,
+        unsquashed=policy.act,
+        columns=columns,
+        bind=bind if policy.bind else None,
     )
 
 

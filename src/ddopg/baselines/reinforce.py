@@ -21,7 +21,7 @@ from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling_of
 from ddopg.baselines.settings import ReinforceSettings
 from ddopg.core.problem import Problem
-from ddopg.core.proposals import first_policy
+from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import make_rng
 from ddopg.envs.adapter import problem_of
 from ddopg.policies import Policy, clipped, mlp, squashed
@@ -70,7 +70,7 @@ def reinforce(env: gym.Env, seed: int, settings: ReinforceSettings) -> Iterator[
     problem = problem_of(env)
     gaussian = make_gaussian(problem, settings)
     log_std = jnp.full(problem.action_size, np.log(settings.std), jnp.float32)
-    parameters = Parameters(jnp.asarray(first_policy(gaussian.mean, seed)), log_std)
+    parameters = Parameters(jnp.asarray(initial_params(gaussian.mean, seed)), log_std)
     memory, coefficients = optax.adam(settings.learning_rate).init(parameters), np.zeros(0)
     seeds, seen, used = rollout_seeds(seed), Seen(problem.observation_size), 0
     while True:
@@ -142,7 +142,7 @@ def make_gaussian(problem: Problem, settings: ReinforceSettings) -> Gaussian:
     """The policy class that the settings ask for."""
     mean = mlp(problem.observation_size, problem.action_size, settings.hidden)
     bound = partial(squashed if settings.squash else clipped, low=problem.low, high=problem.high)
-    units = bound(Policy(0, mean.init, lambda theta, u: u, mean.unit))
+    units = bound(Policy(0, mean.init, lambda theta, u: u, mean.action_scale))
     width = settings.hidden[0] if settings.hidden else problem.action_size
     return Gaussian(mean, bound(mean), lambda u: units.act(None, u), width)
 

@@ -15,8 +15,8 @@ from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import Seen, for_raw_observations, identity, scaling_of
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
 from ddopg.config import PolicyConfig
-from ddopg.core import param_scaling as explore
-from ddopg.core.proposals import first_policy
+from ddopg.core.param_scaling import sample_constant_policy
+from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import make_rng
 from ddopg.envs.adapter import problem_of
 from ddopg.errors import MissingPackageError
@@ -114,7 +114,7 @@ class Trial:
         self.width = settings.hidden[0] if settings.hidden else problem.action_size
         # A linear map may start from nothing; a network of zeros would be a saddle point.
         zero = np.zeros(self.policy.size, np.float32)
-        self.start = first_policy(self.policy, seed) if settings.hidden else zero
+        self.start = initial_params(self.policy, seed) if settings.hidden else zero
         self.steps, self.scaling = 0, identity(problem.observation_size)
         self._seeds, self._seen = rollout_seeds(seed), Seen(problem.observation_size)
 
@@ -128,9 +128,9 @@ class Trial:
 
     def probes(self) -> list[np.ndarray]:
         """Constant policies: they show the scales before any gain multiplies them."""
-        size, outputs = self.policy.size, len(self.policy.unit)
+        size, outputs = self.policy.size, len(self.policy.action_scale)
         return [
-            explore.constant(make_rng(self.seed, count, "probe"), size, outputs)
+            sample_constant_policy(make_rng(self.seed, count, "probe"), size, outputs)
             for count in range(self.settings.probes)
         ]
 

@@ -135,7 +135,7 @@ def deviation(agent: DDOPG, trajectory: Trajectory) -> str:
     shown = trajectory.actions[: trajectory.length]
     own = np.asarray(agent.policy.act(trajectory.theta, trajectory.observations[: trajectory.length]))
     apart = np.minimum(root_mean_square(shown - own), root_mean_square(shown - np.clip(own, low, high)))
-    if np.all(apart <= SUSPICIOUS * np.asarray(agent.policy.unit)):
+    if np.all(apart <= SUSPICIOUS * np.asarray(agent.policy.action_scale)):
         return ""
     return (
         f"the logged actions differ from the policy's by {np.array2string(apart, precision=3)} (root mean square): "

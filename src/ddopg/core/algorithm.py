@@ -11,18 +11,22 @@ import jax
 import numpy as np
 
 from ddopg.config import Config
-from ddopg.core import param_scaling as explore
+from ddopg.core.acquisitions import OBJECTIVES
+from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.memory import Memory
 from ddopg.core.memory import add as remember
-from ddopg.core.numerics import LARGEST_BOUND, is_sound, remark, reward_unit
-from ddopg.core.optimisers import Outcome
-from ddopg.core.policy_update import Improvement, error_at, improve
-from ddopg.core.proposals import check_share, first_policy, propose, warmth
+from ddopg.core.numerics import LARGEST_BOUND, choose_reward_scale, describe_oddities, is_finite
+from ddopg.core.optimisers import OPTIMISERS, Outcome
+from ddopg.core.param_scaling import param_scale, param_sensitivity
+from ddopg.core.policy_update import Improvement, UpdateInputs, improve, incumbent_error
+from ddopg.core.proposals import anneal_factor, initial_params, propose, recheck_share
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.selection import Selection, select
+from ddopg.core.selection import RULES, select
 from ddopg.core.state import ADDED, Incumbent, Proposal, State, require_waiting
-from ddopg.core.surrogate_data import length_scale_in_use, prepare
-from ddopg.core.types import Evidence, Trajectory
+from ddopg.core.surrogate import ESTIMATORS
+from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
+from ddopg.core.types import SurrogateData, Trajectory
+from ddopg.errors import unknown
 from ddopg.policies import Policy
 
 
@@ -44,18 +48,56 @@ class Info(NamedTuple):
     remark: str  # what is odd about the data and how it was met; mostly empty
 
 
+class Turn(NamedTuple):
+    """What a trajectory has led to."""
+
+    state: State
+    info: Info
+    cache: LogLikelihoodCache | None  # to hand in with the next trajectory; None computes everything anew
+
+
+class Surrogate(NamedTuple):
+    """What a search from the centre rests on."""
+
+    sample: Sample  # the selected trajectories and the scales
+    data: SurrogateData
+    cache: LogLikelihoodCache
+
+
+def check_names(config: Config) -> None:
+    """Refuse a configuration that names a rule, an estimator, an objective or an optimiser that does not exist.
+
+    Raises:
+        UnknownNameError: with the nearest names that do exist.
+    """
+    named = (
+        ("selection.rule", config.selection.rule, RULES),
+        ("surrogate.estimator", config.surrogate.estimator, ESTIMATORS),
+        ("surrogate.objective", config.surrogate.objective, OBJECTIVES),
+        ("search.optimiser", config.search.optimiser, OPTIMISERS),
+    )
+    for field, name, table in named:
+        if name not in table:
+            raise unknown(f"value of {field}", name, table)
+
+
 def init(policy: Policy, config: Config, seed: int) -> State:
-    """θ₀ and an empty memory."""
-    theta = first_policy(policy, seed)
+    """θ₀ and an empty memory.
+
+    Raises:
+        UnknownNameError: if the configuration names something that does not exist.
+    """
+    check_names(config)
+    theta = initial_params(policy, seed)
     return State(
         seed=seed,
         asked=0,
         pending=(),
         memory=Memory(),
         centre=theta,
-        average=theta,
-        effects=np.zeros(policy.size, np.float32),
-        search=None,
+        ema_params=theta,
+        param_sensitivity=np.zeros(policy.size, np.float32),
+        opt_state=None,
         return_bound=0.0,
         incumbent=Incumbent(theta, -np.inf),
         steps=0,
@@ -78,57 +120,84 @@ def ask(
 
 
 def tell(
-    state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
-) -> tuple[State, Info]:
-    """One turn of Algorithm 1, from the sampled trajectory to the next policy."""
+    state: State,
+    proposal: Proposal,
+    trajectory: Trajectory,
+    policy: Policy,
+    config: Config,
+    cache: LogLikelihoodCache | None = None,
+) -> Turn:
+    """One turn of Algorithm 1, from the sampled trajectory to the next policy.
+
+    Args:
+        state: the learner before it.
+        proposal: which of the pending proposals was rolled out.
+        trajectory: what happened.
+        policy: the policy class.
+        config: the whole configuration.
+        cache: of the turn before; without one the same is computed anew.
+
+    Raises:
+        TrajectoryError: if the proposal is not waiting, or the trajectory does not fit the others.
+    """
     require_waiting([p.number for p in state.pending], proposal.number)
     state = state._replace(
         pending=tuple(p for p in state.pending if p.number != proposal.number),
         steps=state.steps + trajectory.length,
     )
-    return _turn(state, proposal, trajectory._replace(theta=proposal.theta), policy, config)
+    return _take_turn(state, proposal, trajectory._replace(theta=proposal.theta), policy, config, cache)
 
 
-def add(state: State, trajectory: Trajectory, policy: Policy, config: Config) -> tuple[State, Info, Proposal]:
+def add(
+    state: State,
+    trajectory: Trajectory,
+    policy: Policy,
+    config: Config,
+    cache: LogLikelihoodCache | None = None,
+) -> tuple[Turn, Proposal]:
     """The same turn with a trajectory that was not asked for, of the policy that it names."""
     proposal = Proposal(-1 - state.added, trajectory.theta, trajectory.seed, ADDED)
-    return (*_turn(state, proposal, trajectory, policy, config), proposal)
+    return _take_turn(state, proposal, trajectory, policy, config, cache), proposal
 
 
-def _turn(
-    state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
-) -> tuple[State, Info]:
+def build_surrogate_data(
+    state: State, policy: Policy, config: Config, cache: LogLikelihoodCache | None = None
+) -> Surrogate:
+    """Select trajectories, choose the scales, and prepare what a search from the centre rests on."""
+    rng = make_rng(state.seed, state.memory.size, "selection")
+    selection = select(rng, state.memory.returns, config.selection)
+    sample = Sample(selection, _param_scale(state, config), choose_reward_scale(state.memory, selection))
+    data, cache = prepare(state.memory, sample, state.centre, policy, config, cache)
+    return Surrogate(sample, data, cache)
+
+
+def _take_turn(
+    state: State,
+    proposal: Proposal,
+    trajectory: Trajectory,
+    policy: Policy,
+    config: Config,
+    cache: LogLikelihoodCache | None,
+) -> Turn:
     """Remember, select, improve."""
     state = _remember(state, trajectory, policy, config)
     if state.memory.size < config.design.policies:
-        return state, _info(state, trajectory)
-    memory, evidence, selection, unit, worth = gather(state, policy, config)
-    state = state._replace(memory=memory, return_bound=_refreshed_bound(state, config))
-    found = _improvement(state, evidence, unit, worth, policy, config)
-    if is_sound(found):
-        state = _moved(state, found, config)
-        if config.search.follow:
-            newest = _return_of_newest(state, selection, evidence, worth)
-            incumbent = _next_incumbent(state, proposal, newest, found, config)
-            state = state._replace(incumbent=incumbent._replace(value=incumbent.value * worth))
-    scale = length_scale_in_use(policy, evidence, config.surrogate)
-    return state, _info(state, trajectory, found, selection, worth, scale)
+        return Turn(state, _info_of_design(state, trajectory), cache)
+    surrogate = build_surrogate_data(state, policy, config, cache)
+    state = state._replace(return_bound=_refresh_bound(state, config))
+    found = _improve(state, surrogate, policy, config)
+    if is_finite(found):
+        state = _move(state, found, config)
+        if config.incumbent.ema_rate:
+            state = state._replace(incumbent=_choose_incumbent(state, proposal, surrogate, found, config))
+    length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
+    return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
 
 
-def gather(
-    state: State, policy: Policy, config: Config
-) -> tuple[Memory, Evidence, Selection, np.ndarray, float]:
-    """What a search from the centre rests on: the memory with its pairs, the evidence, which trajectories it holds,
-    the parameters' units, and the unit of its rewards: 1, unless they are of an extraordinary size."""
-    rng = make_rng(state.seed, state.memory.size, "selection")
-    selection = select(rng, state.memory.returns, config.selection)
-    unit, worth = _units(state, config), reward_unit(state.memory, selection)
-    memory, evidence = prepare(state.memory, selection, state.centre, unit, policy, config, worth)
-    return memory, evidence, selection, unit, worth
-
-
-def _units(state: State, config: Config) -> np.ndarray:
-    return explore.units(state.effects) if config.search.effect_units else np.ones_like(state.centre)
+def _param_scale(state: State, config: Config) -> np.ndarray:
+    if not config.search.scale_by_sensitivity:
+        return np.ones_like(state.centre)
+    return param_scale(state.param_sensitivity)
 
 
 def _remember(state: State, trajectory: Trajectory, policy: Policy, config: Config) -> State:
@@ -136,109 +205,117 @@ def _remember(state: State, trajectory: Trajectory, policy: Policy, config: Conf
     memory = remember(state.memory, trajectory, config.discount)
     value = float(memory.returns[-1])
     starting = memory.size <= config.design.policies
-    better = (starting or not config.search.follow) and value > state.incumbent.value
-    if config.search.effect_units:
-        effects = explore.effects(policy, trajectory)
+    better = (starting or not config.incumbent.ema_rate) and value > state.incumbent.value
+    if config.search.scale_by_sensitivity:
+        sensitivity = param_sensitivity(policy, trajectory)
         if not policy.linear:  # what a parameter does depends on the others: a constant policy's do nothing
-            typical = trajectory._replace(theta=first_policy(policy, state.seed))
-            effects = np.maximum(effects, explore.effects(policy, typical))
-        state = state._replace(effects=np.maximum(state.effects, effects))
+            typical = trajectory._replace(theta=initial_params(policy, state.seed))
+            sensitivity = np.maximum(sensitivity, param_sensitivity(policy, typical))
+        state = state._replace(param_sensitivity=np.maximum(state.param_sensitivity, sensitivity))
     return state._replace(
         memory=memory,
         incumbent=Incumbent(trajectory.theta, value) if better else state.incumbent,
         centre=trajectory.theta if better and starting else state.centre,
-        average=trajectory.theta if better and starting else state.average,
+        ema_params=trajectory.theta if better and starting else state.ema_params,
     )
 
 
-def _refreshed_bound(state: State, config: Config) -> float:
+def _refresh_bound(state: State, config: Config) -> float:
     """‖R‖∞ = max |R(τ)| over the memory, renewed when it has grown enough; 1 where every return is 0."""
     largest = float(np.max(np.abs(state.memory.returns))) or 1.0
     grown = largest > (1 + config.surrogate.bound_growth) * state.return_bound
     return largest if grown else state.return_bound
 
 
-def _improvement(
-    state: State, evidence: Evidence, unit: np.ndarray, worth: float, policy: Policy, config: Config
-) -> Improvement:
-    """What the search finds, on the host; `worth` is the unit of the evidence's rewards."""
-    found = improve(
-        state.centre,
-        state.average,
-        state.incumbent.theta,
-        state.search,
-        draw_seed(state.seed, state.memory.size, "search"),
-        evidence,
-        min(state.return_bound / worth, LARGEST_BOUND),
-        unit,
-        state.memory.size == config.design.policies,
-        np.float32(warmth(state, config)),
-        policy,
-        config,
+def _improve(state: State, surrogate: Surrogate, policy: Policy, config: Config) -> Improvement:
+    """What the search finds, as NumPy arrays; the optimiser's state stays on the device."""
+    inputs = UpdateInputs(
+        centre=state.centre,
+        ema_params=state.ema_params,
+        incumbent=state.incumbent.theta,
+        opt_state=state.opt_state,
+        seed=draw_seed(state.seed, state.memory.size, "search"),
+        data=surrogate.data,
+        return_bound=min(state.return_bound / surrogate.sample.reward_scale, LARGEST_BOUND),
+        param_scale=surrogate.sample.param_scale,
+        starting=state.memory.size == config.design.policies,
+        anneal_factor=np.float32(anneal_factor(state, config)),
     )
-    memory = found.search.memory  # stays where it is: the optimiser goes on with it
-    numbers = jax.tree.map(np.asarray, found._replace(search=found.search._replace(memory=None)))
-    return numbers._replace(search=numbers.search._replace(memory=memory))
+    found = improve(inputs, policy, config)
+    opt_state = found.search.opt_state
+    numbers = jax.tree.map(np.asarray, found._replace(search=found.search._replace(opt_state=None)))
+    return numbers._replace(search=numbers.search._replace(opt_state=opt_state))
 
 
-def _moved(state: State, found: Improvement, config: Config) -> State:
-    """The centre moves to the maximum of the surrogate objective; the running average follows it."""
+def _move(state: State, found: Improvement, config: Config) -> State:
+    """The centre moves to the maximum of the surrogate objective; the moving average follows it."""
     return state._replace(
         centre=np.asarray(found.search.theta),
-        average=np.asarray(found.average),
-        search=found.search.memory if config.search.carry else None,
+        ema_params=np.asarray(found.ema_params),
+        opt_state=found.search.opt_state if config.search.keep_opt_state else None,
     )
 
 
-def _return_of_newest(state: State, selection: Selection, evidence: Evidence, worth: float) -> float:
-    """The return of the newest rollout, without the luck of its start where the evidence holds it; in its unit."""
-    rows = np.flatnonzero(selection.indices == state.memory.size - 1)
-    return (
-        float(np.sum(np.asarray(evidence.rewards)[rows[0]]))
-        if len(rows)
-        else float(state.memory.returns[-1]) / worth
-    )
-
-
-def _next_incumbent(
-    state: State, proposal: Proposal, newest: float, found: Improvement, config: Config
+def _choose_incumbent(
+    state: State, proposal: Proposal, surrogate: Surrogate, found: Improvement, config: Config
 ) -> Incumbent:
-    """The running average; once the search cools, it replaces the incumbent only for a reason.
+    """The moving average; once the search anneals, it replaces the incumbent only for a reason.
 
     Either the surrogate says that it is better by more than a standard error, or it was re-checked and did not
     disappoint: its return was not below what the incumbent is believed to have by more than the spread of returns.
     """
-    average, value = np.asarray(found.average), float(found.at_average.mean)
-    if not check_share(state, config):
-        return Incumbent(average, value)
-    kept = Incumbent(state.incumbent.theta, float(found.at_incumbent.mean))
-    if value > kept.value + float(np.sqrt(found.at_average.variance / found.at_average.ess)):
-        return Incumbent(average, value)
-    if proposal.purpose == "check" and newest > kept.value - float(found.spread):
-        return Incumbent(proposal.theta, kept.value)
+    reward_scale = surrogate.sample.reward_scale
+    average = Incumbent(np.asarray(found.ema_params), float(found.at_ema.mean) * reward_scale)
+    if not recheck_share(state, config):
+        return average
+    believed = float(found.at_incumbent.mean)
+    kept = Incumbent(state.incumbent.theta, believed * reward_scale)
+    if float(found.at_ema.mean) > believed + float(np.sqrt(found.at_ema.variance / found.at_ema.ess)):
+        return average
+    newest = _return_of_newest(state, surrogate)
+    if proposal.purpose == "check" and newest > believed - float(found.objective_scale):
+        return kept._replace(theta=proposal.theta)
     return kept
 
 
-def _info(
-    state: State,
-    trajectory: Trajectory,
-    found: Improvement | None = None,
-    selection: Selection | None = None,
-    worth: float = 1.0,
-    length_scale: float = np.nan,
-) -> Info:
+def _return_of_newest(state: State, surrogate: Surrogate) -> float:
+    """The return of the newest rollout in reward scales, without the effect of its start where the data hold it."""
+    rows = np.flatnonzero(surrogate.sample.selection.indices == state.memory.size - 1)
+    if len(rows):
+        return float(np.sum(np.asarray(surrogate.data.rewards)[rows[0]]))
+    return float(state.memory.returns[-1]) / surrogate.sample.reward_scale
+
+
+def _info_of_design(state: State, trajectory: Trajectory) -> Info:
+    """While the initial design runs, there is no surrogate to speak of."""
     return Info(
         rollout=state.memory.size,
         steps=state.steps,
         return_=float(state.memory.returns[-1]),
         length=trajectory.length,
         incumbent=state.incumbent.value,
-        incumbent_error=error_at(state.incumbent.theta, found) * worth if found else np.nan,
-        predicted=float(found.at_centre.mean) * worth if found else np.nan,
-        lower_bound=float(found.at_centre.lower_bound) * worth if found else np.nan,
-        ess=float(found.at_centre.ess) if found else np.nan,
+        incumbent_error=np.nan,
+        predicted=np.nan,
+        lower_bound=np.nan,
+        ess=np.nan,
+        length_scale=np.nan,
+        search_steps=0,
+        outcome="initial_design",
+        remark="",
+    )
+
+
+def _info_of_search(
+    state: State, trajectory: Trajectory, surrogate: Surrogate, found: Improvement, length_scale: float
+) -> Info:
+    reward_scale = surrogate.sample.reward_scale
+    return _info_of_design(state, trajectory)._replace(
+        incumbent_error=incumbent_error(state.incumbent.theta, found) * reward_scale,
+        predicted=float(found.at_centre.mean) * reward_scale,
+        lower_bound=float(found.at_centre.lower_bound) * reward_scale,
+        ess=float(found.at_centre.ess),
         length_scale=length_scale,
-        search_steps=int(found.search.steps) if found else 0,
-        outcome=Outcome(int(found.search.outcome)).name.lower() if found else "initial_design",
-        remark=remark(state.memory, selection, state.effects, worth, found) if found and selection else "",
+        search_steps=int(found.search.steps),
+        outcome=Outcome(int(found.search.outcome)).name.lower(),
+        remark=describe_oddities(state.memory, surrogate.sample, state.param_sensitivity, found),
     )

@@ -27,18 +27,18 @@ def expected_return(log_p: Array, R: Array) -> Array:
     return jnp.sum(jnp.exp(log_p) * R)
 
 
-def log_trajectory_likelihood(log_pi: Array, lived: Array, log_dynamics: Array | float = 0.0) -> Array:
+def log_trajectory_likelihood(log_pi: Array, step_counts: Array, log_dynamics: Array | float = 0.0) -> Array:
     """log p(τ|θ) = log p(s₀) + Σₜ log p(sₜ₊₁|sₜ,aₜ) + log π(aₜ|sₜ; θ).  Eq. (2), eq:TrajectoryLikelihood.
 
     `log_dynamics` holds the terms without θ; they are unknown and cancel in every ratio, hence 0.
     """
     # A step that did not happen has log-density 0, not −∞: a short episode must not look unlikely.
-    return log_dynamics + jnp.sum(jnp.where(lived > 0, lived * log_pi, 0.0), axis=-1)
+    return log_dynamics + jnp.sum(jnp.where(step_counts > 0, step_counts * log_pi, 0.0), axis=-1)
 
 
-def log_prefix_likelihoods(log_pi: Array, lived: Array) -> Array:
+def log_prefix_likelihoods(log_pi: Array, step_counts: Array) -> Array:
     """log p(τ₀…ₜ|θ) = Σᵤ≤ₜ log π(aᵤ|sᵤ; θ) for every t: Eq. (2) of each beginning of the trajectory."""
-    return jnp.cumsum(jnp.where(lived > 0, lived * log_pi, 0.0), axis=-1)
+    return jnp.cumsum(jnp.where(step_counts > 0, step_counts * log_pi, 0.0), axis=-1)
 
 
 def likelihood_ratio_gradient(log_p: Array, scores: Array, R: Array) -> Array:

@@ -15,18 +15,16 @@ import numpy as np
 import optax
 from jax import Array
 
-from ddopg.core import param_scaling as explore
+from ddopg.core.param_scaling import param_scale, param_sensitivity
 from ddopg.core.problem import Problem
-from ddopg.core.types import Trajectory, require_sound
+from ddopg.core.types import Trajectory, check_trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.policies import Policy
 
 STARTS = 4  # random ones of a network that the fit begins with; a linear policy begins at 0
 STEPS = 500  # of the fit at most
 FLAT = 1e-6  # the gradient below which the fit is done
-HUMBLE = (
-    1e-6  # of the squared parameters, in their units: a controller that saturates shall not lead to infinity
-)
+RIDGE = 1e-6  # on the squared, scaled parameters: a controller that saturates shall not lead to infinity
 
 
 class Fit(NamedTuple):
@@ -39,7 +37,7 @@ class Fit(NamedTuple):
     explained: float  # share of the actions' variance that the policy explains; 1 is all of it
 
 
-def require_fits(trajectory: Any, problem: Problem) -> None:
+def check_fits(trajectory: Any, problem: Problem) -> None:
     """Refuse what is not a sound trajectory of that problem."""
     require(
         isinstance(trajectory, Trajectory),
@@ -60,10 +58,10 @@ def require_fits(trajectory: Any, problem: Problem) -> None:
             "proposal.trajectory(observations, actions, rewards), which pads short episodes",
             TrajectoryError,
         )
-    require_sound(trajectory)
+    check_trajectory(trajectory)
 
 
-def explain(policy: Policy, trajectory: Trajectory) -> Fit:
+def fit_policy(policy: Policy, trajectory: Trajectory) -> Fit:
     """The policy that acted, if the trajectory names it, else the nearest one; and its misfit."""
     size = trajectory.theta.size
     require(
@@ -72,7 +70,7 @@ def explain(policy: Policy, trajectory: Trajectory) -> Fit:
         "and a policy is fitted to the actions",
         TrajectoryError,
     )
-    theta = trajectory.theta if size else nearest(policy, trajectory)
+    theta = trajectory.theta if size else fit_params(policy, trajectory)
     steps = trajectory.length
     shown = trajectory.actions[:steps]
     misfit = root_mean_square(shown - policy.act(theta, trajectory.observations[:steps]))
@@ -89,37 +87,39 @@ def root_mean_square(apart: Any) -> np.ndarray:
     return np.sqrt(np.mean(np.square(np.asarray(apart)), axis=0))
 
 
-def nearest(policy: Policy, trajectory: Trajectory) -> np.ndarray:
+def fit_params(policy: Policy, trajectory: Trajectory) -> np.ndarray:
     """θ that minimises the mean squared difference between its actions and those of the trajectory, (D,)."""
     keys = jax.random.split(jax.random.key(0), STARTS)
     starts = [jnp.zeros(policy.size)] if policy.linear else [policy.init(key) for key in keys]
     arrays = (trajectory.observations, trajectory.actions, trajectory.alive)
     found = [
-        _descend(policy, jnp.asarray(start), _units(policy, start, trajectory), *arrays) for start in starts
+        _descend(policy, jnp.asarray(start), _scale(policy, start, trajectory), *arrays) for start in starts
     ]
     return np.asarray(min(found, key=lambda one: float(one[1]))[0], np.float32)
 
 
-def _units(policy: Policy, theta: Any, trajectory: Trajectory) -> np.ndarray:
+def _scale(policy: Policy, theta: Any, trajectory: Trajectory) -> np.ndarray:
     """What a parameter does on this path; one that does nothing keeps its value."""
-    return explore.units(explore.effects(policy, trajectory._replace(theta=np.asarray(theta, np.float32))))
+    return param_scale(param_sensitivity(policy, trajectory._replace(theta=np.asarray(theta, np.float32))))
 
 
 @partial(jax.jit, static_argnames="policy")
 def _descend(
-    policy: Policy, start: Array, unit: Array, observations: Array, actions: Array, alive: Array
+    policy: Policy, start: Array, scale: Array, observations: Array, actions: Array, alive: Array
 ) -> tuple[Array, Array]:
-    """L-BFGS in the parameters' units."""
+    """L-BFGS in the parameter scale."""
     optimiser = optax.lbfgs()
 
     def loss(scaled: Array) -> Array:
-        theta = start + unit * scaled
+        theta = start + scale * scaled
 
         def apart(observation: Array, action: Array) -> Array:
-            return jnp.sum(jnp.square((policy.act(theta, observation) - action) / jnp.asarray(policy.unit)))
+            return jnp.sum(
+                jnp.square((policy.act(theta, observation) - action) / jnp.asarray(policy.action_scale))
+            )
 
         each = jax.vmap(apart)(observations, actions)
-        return jnp.sum(jnp.where(alive, each, 0.0)) / jnp.sum(alive) + HUMBLE * jnp.mean(jnp.square(scaled))
+        return jnp.sum(jnp.where(alive, each, 0.0)) / jnp.sum(alive) + RIDGE * jnp.mean(jnp.square(scaled))
 
     slope = optax.value_and_grad_from_state(loss)
 
@@ -128,13 +128,13 @@ def _descend(
         return (count < STEPS) & (size > FLAT)
 
     def step(carry: tuple) -> tuple:
-        scaled, memory, count, _ = carry
-        value, gradient = slope(scaled, state=memory)
-        updates, memory = optimiser.update(
-            gradient, memory, scaled, value=value, grad=gradient, value_fn=loss
+        scaled, opt_state, count, _ = carry
+        value, gradient = slope(scaled, state=opt_state)
+        updates, opt_state = optimiser.update(
+            gradient, opt_state, scaled, value=value, grad=gradient, value_fn=loss
         )
-        return optax.apply_updates(scaled, updates), memory, count + 1, optax.tree.norm(gradient)
+        return optax.apply_updates(scaled, updates), opt_state, count + 1, optax.tree.norm(gradient)
 
     scaled = jnp.zeros_like(start)
     scaled = jax.lax.while_loop(go_on, step, (scaled, optimiser.init(scaled), 0, jnp.inf))[0]
-    return start + unit * scaled, loss(scaled)
+    return start + scale * scaled, loss(scaled)

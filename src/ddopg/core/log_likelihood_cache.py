@@ -1,7 +1,8 @@
-"""A memo of what was computed for trajectories: how each is compared, and the log-likelihoods of pairs of them.
+"""A cache of what was computed for trajectories: their subsampled form, and the log-likelihoods of pairs of them.
 
-It is not knowledge: everything in it can be computed again to the same bit, and is after a resume. Entries belong to
-a trajectory by its identity and not by its number, so states that share a memo never mislead each other.
+It stands beside the state and is no part of it: everything in it can be computed again to the same bit, and is after
+a resume. Entries belong to a trajectory by its identity, not by its number, so states that share a cache never
+mislead each other.
 """
 
 from __future__ import annotations
@@ -18,90 +19,97 @@ from jax import Array
 
 from ddopg.config import SurrogateConfig
 from ddopg.core.surrogate import log_likelihoods
-from ddopg.core.time_grid import Compared, View, compared, stack
+from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, stack, subsample
 from ddopg.core.types import Trajectory
 from ddopg.policies import Policy
 
-MOST_NUMBERS = 2**20  # kept in the table, 4 MB; beyond it the trajectories used longest ago are forgotten
-MOST_AT_ONCE = 128  # (policy, trajectory) pairs that a program computes
+MAX_NUMBERS = 2**20  # kept in the table, 4 MB; beyond it the trajectories used longest ago are forgotten
+MAX_PAIRS = 128  # (policy, trajectory) pairs that one call of the program computes
 IN_USE = np.iinfo(np.int64).max
 
 
-class Kind(NamedTuple):
-    """What the numbers of a memo depend on beside the trajectories."""
+class CacheKey(NamedTuple):
+    """What the numbers of a cache depend on beside the trajectories."""
 
     policy: Policy
     config: SurrogateConfig
-    view: View
+    grid: TimeGrid
     rows: int  # N, trajectories in use at a time
 
     @property
-    def at_once(self) -> int:
-        """Pairs per call of the program: a newcomer's row and column. Always as many, because a program for another
-        number rounds in another way."""
-        return min(2 * self.rows, MOST_AT_ONCE)
+    def pairs_per_call(self) -> int:
+        """Pairs per call of the program: the row and the column of a new trajectory.
+
+        Always as many, because a program for another number rounds in another way.
+        """
+        return min(2 * self.rows, MAX_PAIRS)
 
 
-class Pairs:
-    """A bounded number of seats for trajectories; every pair of those seated is computed at most once."""
+class Pairs(NamedTuple):
+    """(policy, trajectory) pairs: their rows in the stacked arrays and their slots in the table, (P,) each."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
-        self._forget()
+    policies: np.ndarray
+    trajectories: np.ndarray
+    policy_slots: np.ndarray
+    trajectory_slots: np.ndarray
 
-    def _forget(self) -> None:
-        times = self.kind.view.times
-        seats = max(self.kind.rows, math.isqrt(MOST_NUMBERS // times))
-        self.values = jnp.zeros((seats, seats, times), jnp.float32)  # (W, W, K) policy, trajectory
-        self._known = np.zeros((seats, seats), bool)
-        self._used = np.full(seats, -1, np.int64)  # when it was last in use
-        self._held: list[tuple[Trajectory, Compared] | None] = [None] * seats
-        self._seat_of: dict[int, int] = {}  # by the identity of a trajectory that is held
 
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        """A copy of a state has no memo yet: it would not know the copied trajectories by their identity."""
-        return type(None), ()
+class LogLikelihoodCache:
+    """A bounded number of slots for trajectories; every pair of those held is computed at most once."""
 
-    def seat(self, trajectories: Sequence[Trajectory], now: int) -> np.ndarray:
-        """The seat of each trajectory; newcomers take free seats, then those used longest ago."""
-        new = {id(t): t for t in trajectories if id(t) not in self._seat_of}
+    def __init__(self, key: CacheKey) -> None:
+        self.key = key
+        self._clear()
+
+    def _clear(self) -> None:
+        times = self.key.grid.times
+        slots = max(self.key.rows, math.isqrt(MAX_NUMBERS // times))
+        self.values = jnp.zeros((slots, slots, times), jnp.float32)  # (W, W, K) policy, trajectory
+        self._known = np.zeros((slots, slots), bool)
+        self._used = np.full(slots, -1, np.int64)  # when it was last in use
+        self._held: list[tuple[Trajectory, SubsampledTrajectory] | None] = [None] * slots
+        self._slot_of: dict[int, int] = {}  # by the identity of a trajectory that is held
+
+    def assign_slots(self, trajectories: Sequence[Trajectory], now: int) -> np.ndarray:
+        """The slot of each trajectory; new ones take free slots, then those used longest ago."""
+        new = {id(t): t for t in trajectories if id(t) not in self._slot_of}
         if new:
             used = self._used.copy()
-            used[[self._seat_of[id(t)] for t in trajectories if id(t) in self._seat_of]] = IN_USE
-            for place, newcomer in zip(np.argsort(used, kind="stable").tolist(), new.values(), strict=False):
-                self._give(place, newcomer)
-        seats = np.array([self._seat_of[id(t)] for t in trajectories])
-        self._used[seats] = now
-        return seats
+            used[[self._slot_of[id(t)] for t in trajectories if id(t) in self._slot_of]] = IN_USE
+            for slot, trajectory in zip(np.argsort(used, kind="stable").tolist(), new.values(), strict=False):
+                self._hold(slot, trajectory)
+        slots = np.array([self._slot_of[id(t)] for t in trajectories])
+        self._used[slots] = now
+        return slots
 
-    def stacked(self, seats: np.ndarray, worth: float = 1.0) -> Compared:
-        """The trajectories on these seats as rows of arrays, N of them; rewards in units of `worth`."""
-        held = [held for place in seats.tolist() if (held := self._held[place])]
-        if worth != 1:
-            return stack(
-                [compared(trajectory, self.kind.view, worth) for trajectory, _ in held], self.kind.rows
-            )
-        return stack([row for _, row in held], self.kind.rows)
+    def stack(self, slots: np.ndarray, reward_scale: float = 1.0) -> SubsampledTrajectory:
+        """The trajectories in these slots as rows of arrays, N of them; rewards divided by the scale."""
+        held = [held for slot in slots.tolist() if (held := self._held[slot])]
+        if reward_scale != 1:
+            grid = self.key.grid
+            return stack([subsample(trajectory, grid, reward_scale) for trajectory, _ in held], self.key.rows)
+        return stack([row for _, row in held], self.key.rows)
 
-    def complete(self, seats: np.ndarray, stacked: Compared) -> None:
-        """Compute what is not known yet of the pairs of these seats: usually one new row and one new column."""
-        policies, trajectories = np.nonzero(~self._known[np.ix_(seats, seats)])
-        number = self.kind.at_once
+    def complete(self, slots: np.ndarray, stacked: SubsampledTrajectory) -> None:
+        """Compute what is not known yet of the pairs of these slots: usually one new row and one new column."""
+        policies, trajectories = np.nonzero(~self._known[np.ix_(slots, slots)])
+        number = self.key.pairs_per_call
         for start in range(0, len(policies), number):
             i, j = (_fill(some[start : start + number], number) for some in (policies, trajectories))
+            pairs = Pairs(i, j, slots[i], slots[j])
             try:
-                self.values = _with_pairs(self.values, *self.kind[:2], i, j, seats[i], seats[j], *stacked[:4])
-            except BaseException:  # the old table is spent by then
-                self._forget()
+                self.values = _with_pairs(self.values, pairs, stacked, self.key.policy, self.key.config)
+            except BaseException:  # the old table was donated to the program and is gone
+                self._clear()
                 raise
-        self._known[np.ix_(seats, seats)] = True
+        self._known[np.ix_(slots, slots)] = True
 
-    def _give(self, place: int, newcomer: Trajectory) -> None:
-        if (before := self._held[place]) is not None:
-            del self._seat_of[id(before[0])]
-        self._held[place] = (newcomer, compared(newcomer, self.kind.view))
-        self._seat_of[id(newcomer)] = place
-        self._known[place, :] = self._known[:, place] = False
+    def _hold(self, slot: int, trajectory: Trajectory) -> None:
+        if (before := self._held[slot]) is not None:
+            del self._slot_of[id(before[0])]
+        self._held[slot] = (trajectory, subsample(trajectory, self.key.grid))
+        self._slot_of[id(trajectory)] = slot
+        self._known[slot, :] = self._known[:, slot] = False
 
 
 def _fill(indices: np.ndarray, number: int) -> np.ndarray:
@@ -113,18 +121,10 @@ def _fill(indices: np.ndarray, number: int) -> np.ndarray:
 
 @partial(jax.jit, static_argnames=("policy", "config"), donate_argnames="values")
 def _with_pairs(
-    values: Array,
-    policy: Policy,
-    config: SurrogateConfig,
-    i: Array,
-    j: Array,
-    seats_i: Array,
-    seats_j: Array,
-    thetas: Array,
-    observations: Array,
-    actions: Array,
-    lived: Array,
+    values: Array, pairs: Pairs, stacked: SubsampledTrajectory, policy: Policy, config: SurrogateConfig
 ) -> Array:
+    """The table (W, W, K) with the log-likelihoods of these pairs."""
     each = jax.vmap(partial(log_likelihoods, policy, config=config))
-    found = each(thetas[i], observations[j], actions[j], lived[j])
-    return values.at[seats_i, seats_j].set(found.astype(values.dtype))
+    paths = jax.tree.map(lambda array: array[pairs.trajectories], stacked)
+    found = each(stacked.thetas[pairs.policies], paths)
+    return values.at[pairs.policy_slots, pairs.trajectory_slots].set(found.astype(values.dtype))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ddopg.core.types import Trajectory, returns_of
+from ddopg.core.types import Trajectory, compute_return
 from ddopg.errors import TrajectoryError, require
 
 
@@ -17,7 +17,6 @@ class Memory(NamedTuple):
     trajectories: tuple[Trajectory, ...] = ()
     returns: np.ndarray = np.empty(0)  # (N,)
     longest: int = 0  # steps of the longest of them
-    pairs: Any = None  # a memo of what was computed for them, `pairs.Pairs`
 
     @property
     def size(self) -> int:
@@ -27,7 +26,7 @@ class Memory(NamedTuple):
 
 def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory:
     """D ← D ∪ (τ, R). The trajectory must have the shape of those already there, and a return."""
-    value = returns_of(trajectory.rewards, discount)
+    value = compute_return(trajectory.rewards, discount)
     require(
         math.isfinite(value),
         f"the return of the trajectory is {value}, expected a finite number; give the rewards in a larger unit",

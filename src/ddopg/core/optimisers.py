@@ -1,6 +1,7 @@
 """The search: one compiled loop that climbs an objective, and the optimisers it may use.
 
-Optimisers are optax transformations. `maximise` says how it ended as data; nothing is raised from inside.
+Optimisers are optax transformations; adding one is a line in `OPTIMISERS`. `maximise` says how it ended as data;
+nothing is raised from inside.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import optax
 from jax import Array
 
 from ddopg.config import SearchConfig
+
+OptState = Any
+"""The state of an optax transformation: a tree of arrays."""
 
 
 class Outcome(IntEnum):
@@ -32,58 +36,62 @@ class Search(NamedTuple):
     value: Array  # the objective where the search ended its last evaluation
     steps: Array  # gradient steps taken
     outcome: Array  # an `Outcome`
-    memory: Any  # the optimiser's state, to go on with
+    opt_state: OptState  # to go on with
 
 
 def maximise(
     objective: Callable[[Array], Array],
     theta: Array,
     optimiser: optax.GradientTransformation,
-    memory: Any,
-    *,
-    steps: int,
-    tolerance: float,
-    window: int,
-    radius: float = 0.0,
+    opt_state: OptState,
+    config: SearchConfig,
 ) -> Search:
     """θ ← θ + optimiser(∇ objective(θ)) until the objective is flat, the steps are used, or it is not finite.
 
-    With a radius, θ stays within that distance of where it started.
+    Args:
+        objective: what is climbed, (D,) → ().
+        theta: where the search starts, (D,). With `config.radius`, it stays within that distance of it.
+        optimiser: an optax transformation.
+        opt_state: its state.
+        config: `steps`, `tolerance`, `window` and `radius`.
+
+    Returns:
+        Where the search ended, and how.
     """
     first = theta
     ascend = jax.value_and_grad(lambda point: -objective(point))
 
     def running(carry: tuple) -> Array:
         _, _, _, step, outcome = carry
-        return (step < steps) & (outcome == Outcome.STEP_LIMIT)
+        return (step < config.steps) & (outcome == Outcome.STEP_LIMIT)
 
     def advance(carry: tuple) -> tuple:
-        theta, memory, history, step, _ = carry
+        theta, opt_state, history, step, _ = carry
         value, gradient = ascend(theta)
         finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
         history = jnp.roll(history, -1).at[-1].set(-value)
-        flat = (step + 1 >= window) & (jnp.std(history) < tolerance) if tolerance else jnp.bool_(False)
-        updates, moved = optimiser.update(gradient, memory, theta)
+        flat = (
+            (step + 1 >= config.window) & (jnp.std(history) < config.tolerance)
+            if config.tolerance
+            else jnp.bool_(False)
+        )
+        updates, moved = optimiser.update(gradient, opt_state, theta)
         keep = finite & ~flat
-        theta = jnp.where(keep, within(radius, first, optax.apply_updates(theta, updates)), theta)
-        memory = jax.tree.map(lambda new, old: jnp.where(keep, new, old), moved, memory)
+        inside = clip_to_ball(config.radius, first, optax.apply_updates(theta, updates))
+        theta = jnp.where(keep, inside, theta)
+        opt_state = jax.tree.map(lambda new, old: jnp.where(keep, new, old), moved, opt_state)
         outcome = jnp.where(
             finite, jnp.where(flat, Outcome.CONVERGED, Outcome.STEP_LIMIT), Outcome.NOT_FINITE
         )
-        return theta, memory, history, step + keep, outcome
+        return theta, opt_state, history, step + keep, outcome
 
-    start = (
-        theta,
-        memory,
-        jnp.full(window, jnp.nan, theta.dtype),
-        jnp.int32(0),
-        jnp.int32(Outcome.STEP_LIMIT),
-    )
-    theta, memory, history, step, outcome = jax.lax.while_loop(running, advance, start)
-    return Search(theta, history[-1], step, outcome, memory)
+    nothing = jnp.full(config.window, jnp.nan, theta.dtype)
+    start = (theta, opt_state, nothing, jnp.int32(0), jnp.int32(Outcome.STEP_LIMIT))
+    theta, opt_state, history, step, outcome = jax.lax.while_loop(running, advance, start)
+    return Search(theta, history[-1], step, outcome, opt_state)
 
 
-def within(radius: float, centre: Array, point: Array) -> Array:
+def clip_to_ball(radius: float, centre: Array, point: Array) -> Array:
     """The point, or where the way to it leaves the ball around the centre; no ball where the radius is 0."""
     if not radius:
         return point
@@ -143,5 +151,8 @@ OPTIMISERS: dict[str, Callable[[SearchConfig, Array], optax.GradientTransformati
     "momentum": lambda config, key: optax.chain(
         normalise_gradient(), optax.sgd(config.learning_rate, momentum=config.momentum)
     ),
-    "sghmc": lambda config, key: sghmc(config.learning_rate, 1 - config.momentum, config.noise, key),
+    "sghmc": lambda config, key: sghmc(
+        config.learning_rate, 1 - config.momentum, config.sghmc_temperature, key
+    ),
 }
+"""Name in the configuration (`search.optimiser`) → optax transformation of the settings and a key."""

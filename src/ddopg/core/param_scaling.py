@@ -1,8 +1,8 @@
-"""Exploration in parameter space, in units of what a parameter does.
+"""The scale of each parameter: what it does to the policy's raw output.
 
-A parameter's unit is one over the largest mean-square effect it had on the policy's raw output along any trajectory
-so far: perturbations, steps and decay measured in it do not depend on the scales of observations, and parameters
-without effect are left alone.
+A parameter's scale is one over the root of its sensitivity, the largest mean-square effect that it had on the raw
+output along any trajectory so far. Perturbations, steps and penalties measured in it do not depend on the scales of
+the observations, and parameters without effect are left alone.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from ddopg.policies import Policy
 WIDEST_CONSTANT = 1.5  # raw output of a constant policy: tanh(1.5) is 0.9 of the action range
 
 
-def effects(policy: Policy, trajectory: Trajectory) -> np.ndarray:
-    """1/T Σₜ Σₐ (∂uₐ(oₜ)/∂θ_d)², (D,): the mean-square effect of each parameter on the raw output u along a path."""
-    return np.asarray(_effects(policy, trajectory.theta, trajectory.observations, trajectory.alive))
+def param_sensitivity(policy: Policy, trajectory: Trajectory) -> np.ndarray:
+    """1/T Σₜ Σₐ (∂uₐ(oₜ)/∂θ_d)², (D,): mean-square effect of each parameter on the raw output u along a path."""
+    return np.asarray(_sensitivity(policy, trajectory.theta, trajectory.observations, trajectory.alive))
 
 
-def units(largest_effects: np.ndarray) -> np.ndarray:
-    """One over the root of the effects, (D,); 0 for a parameter that never had one."""
-    safe = np.where(largest_effects > 0, largest_effects, 1.0)
-    return np.where(largest_effects > 0, 1 / np.sqrt(safe), 0.0).astype(np.float32)
+def param_scale(sensitivity: np.ndarray) -> np.ndarray:
+    """One over the root of the sensitivity, (D,); 0 for a parameter that never had an effect."""
+    safe = np.where(sensitivity > 0, sensitivity, 1.0)
+    return np.where(sensitivity > 0, 1 / np.sqrt(safe), 0.0).astype(np.float32)
 
 
-def scattered(rng: np.random.Generator, unit: np.ndarray, size: float) -> np.ndarray:
+def sample_params(rng: np.random.Generator, scale: np.ndarray, size: float) -> np.ndarray:
     """A random parameter vector (D,) whose raw outputs have a root mean square of about `size`, all together."""
-    effective = max(int(np.count_nonzero(unit)), 1)
-    return (size / np.sqrt(effective) * rng.standard_normal(len(unit)) * unit).astype(np.float32)
+    effective = max(int(np.count_nonzero(scale)), 1)
+    return (size / np.sqrt(effective) * rng.standard_normal(len(scale)) * scale).astype(np.float32)
 
 
-def constant(rng: np.random.Generator, size: int, outputs: int) -> np.ndarray:
+def sample_constant_policy(rng: np.random.Generator, size: int, outputs: int) -> np.ndarray:
     """Parameters (D,) of a policy that always does the same: all zero but the output's bias.
 
     Rolled out first, such policies show the scales of the observations before any gain multiplies them.
@@ -47,18 +47,18 @@ def constant(rng: np.random.Generator, size: int, outputs: int) -> np.ndarray:
     return theta
 
 
-def in_units(thetas: Array, unit: Array) -> Array:
-    """θ/unit; 0 where a parameter has no unit, because it never had an effect."""
-    return jnp.where(unit > 0, thetas / jnp.where(unit > 0, unit, 1.0), 0.0)
+def scale_params(thetas: Array, scale: Array) -> Array:
+    """θ/scale; 0 where a parameter has no scale, because it never had an effect."""
+    return jnp.where(scale > 0, thetas / jnp.where(scale > 0, scale, 1.0), 0.0)
 
 
-def raw_size(theta: Array, unit: Array, outputs: int) -> Array:
-    """Mean-square raw output that θ can have on the states seen: Σ_d (θ_d/unit_d)² / A."""
-    return jnp.sum(jnp.square(in_units(theta, unit))) / outputs
+def raw_output_size(theta: Array, scale: Array, outputs: int) -> Array:
+    """Mean-square raw output that θ can have on the states seen: Σ_d (θ_d/scale_d)² / A."""
+    return jnp.sum(jnp.square(scale_params(theta, scale))) / outputs
 
 
 @partial(jax.jit, static_argnames="policy")
-def _effects(policy: Policy, theta: Array, observations: Array, alive: Array) -> Array:
+def _sensitivity(policy: Policy, theta: Array, observations: Array, alive: Array) -> Array:
     jacobians = jax.vmap(jax.jacrev(policy.raw), in_axes=(None, 0))(theta, observations)  # (H, A, D)
     each = jnp.sum(jnp.square(jacobians), axis=1)
     return jnp.sum(jnp.where(alive[:, None], each, 0.0), axis=0) / jnp.sum(alive)

@@ -1,9 +1,10 @@
-"""One improvement of the policy: from the evidence to the next centre and incumbent, as one compiled program."""
+"""One improvement of the policy: from the surrogate data to the next centre, as one compiled program."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +13,38 @@ import optax
 from jax import Array
 
 from ddopg.config import Config
-from ddopg.core import param_scaling as explore
-from ddopg.core.optimisers import OPTIMISERS, Search, maximise, precondition
-from ddopg.core.surrogate import estimate, fisher, objective, stored_returns, surrogate_return, weigher
-from ddopg.core.types import Estimate, Evidence
+from ddopg.core.optimisers import OPTIMISERS, OptState, Search, maximise, precondition
+from ddopg.core.param_scaling import raw_output_size
+from ddopg.core.surrogate import (
+    estimate,
+    fisher,
+    make_log_weights_fn,
+    objective_value,
+    stored_returns,
+    surrogate_return,
+)
+from ddopg.core.types import Estimate, HostOrDevice, SurrogateData
 from ddopg.policies import Policy
 
-LEAST_SHARES = (
+MIN_SPREAD = (
     1e-3,
     1e-4,
 )  # of the returns' span and size: the spread around the centre never counts as smaller
+
+
+class UpdateInputs(NamedTuple):
+    """What an improvement starts from."""
+
+    centre: HostOrDevice  # (D,) where the search stands
+    ema_params: HostOrDevice  # (D,) the moving average of the centre
+    incumbent: HostOrDevice  # (D,) the policy to hand over now
+    opt_state: tuple[Array, ...] | None  # leaves of the optimiser's state, where it is kept
+    seed: HostOrDevice  # of the optimiser's own random numbers
+    data: SurrogateData
+    return_bound: HostOrDevice  # ‖R‖∞ in reward scales
+    param_scale: HostOrDevice  # (D,)
+    starting: HostOrDevice  # the initial design has just been completed
+    anneal_factor: HostOrDevice  # 1 at first, falling as the search anneals
 
 
 class Improvement(NamedTuple):
@@ -29,126 +52,134 @@ class Improvement(NamedTuple):
 
     search: Search  # its θ is the new centre
     at_centre: Estimate
-    average: Array  # (D,) the running average of the centre since the last jump
-    at_average: Estimate
+    ema_params: Array  # (D,) the moving average of the centre since the last restart
+    at_ema: Estimate
     at_incumbent: Estimate
-    spread: Array  # of the returns around the old centre: what counts as a difference
+    objective_scale: Array  # the return that counts as one; a difference below it is none
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
-def improve(
-    centre: Array,
-    average: Array,
-    incumbent: Array,
-    memory: Any,
-    seed: Array,
-    evidence: Evidence,
-    bound: Array,
-    unit: Array,
-    starting: Array,
-    warmth: Array,
-    policy: Policy,
-    config: Config,
-) -> Improvement:
+def improve(inputs: UpdateInputs, policy: Policy, config: Config) -> Improvement:
     """θ ← argmax of the surrogate objective, from the centre or from a stored policy that is clearly better.
 
-    `warmth` is 1 at first and falls as the search cools down.
+    Args:
+        inputs: the state of the search, and the data.
+        policy: the policy class.
+        config: the whole configuration.
     """
-    centre, average = jnp.asarray(centre), jnp.asarray(average)
-    weigh = weigher(policy, evidence, config.surrogate)
-    judge = partial(estimate, evidence=evidence, return_bound=bound, config=config.surrogate)
-    stored = stored_returns(evidence, config.surrogate)
-    worth = unit_of_value(judge(weigh(centre)), evidence, bound, config)
-    start = leap(centre, weigh(centre), stored, evidence, worth / warmth, starting, config)
-    pace = jnp.sqrt(warmth)
+    data, anneal_factor = inputs.data, inputs.anneal_factor
+    centre, ema_params = jnp.asarray(inputs.centre), jnp.asarray(inputs.ema_params)
+    log_weights = make_log_weights_fn(policy, data, config.surrogate)
+    judge = partial(estimate, data=data, return_bound=inputs.return_bound, config=config.surrogate)
+    stored = stored_returns(data, config.surrogate)
+    objective_scale = choose_objective_scale(judge(log_weights(centre)), data, inputs.return_bound, config)
+    margin = objective_scale / anneal_factor
+    start = restart_from_best(centre, log_weights(centre), stored, data, margin, inputs.starting, config)
+    pace = jnp.sqrt(anneal_factor)
+    scale = pace * inputs.param_scale
 
     def value(step: Array) -> Array:
-        theta = start + pace * unit * step
-        gain = objective(weigh(theta), evidence, worth, jnp.max(stored), config.surrogate)
-        return gain - warmth * saturation(theta, unit, evidence, policy, config)
+        theta = start + pace * inputs.param_scale * step
+        gain = objective_value(log_weights(theta), data, objective_scale, jnp.max(stored), config.surrogate)
+        return gain - anneal_factor * saturation_penalty(theta, inputs.param_scale, data, policy, config)
 
-    key = jax.random.key(seed)
-    search = _search(value, start, pace * unit, memory, key, evidence, policy, config)
-    jumped = starting | jnp.any(start != centre)
-    follow = config.search.follow * pace
-    average = jnp.where(jumped, search.theta, average + follow * (search.theta - average))
-    at_centre, at_average, at_incumbent = (judge(weigh(t)) for t in (search.theta, average, incumbent))
-    return Improvement(search, at_centre, average, at_average, at_incumbent, worth)
-
-
-def first_memory(size: int, config: Config) -> Any:
-    """The optimiser's state before its first step, for D = `size` parameters: what `improve` carries along."""
-    optimiser, origin = OPTIMISERS[config.search.optimiser](config.search, jax.random.key(0)), jnp.zeros(size)
-    if config.search.natural:
-        optimiser = optax.chain(precondition(jnp.eye(1), config.search.natural), optimiser)
-    return optimiser.init(origin)
+    optimiser = _make_optimiser(jax.random.key(inputs.seed), start, scale, data, policy, config)
+    search = _search(value, start, scale, optimiser, inputs.opt_state, config)
+    restarted = inputs.starting | jnp.any(start != centre)
+    rate = config.incumbent.ema_rate * pace
+    ema_params = jnp.where(restarted, search.theta, ema_params + rate * (search.theta - ema_params))
+    policies = (search.theta, ema_params, inputs.incumbent)
+    at_centre, at_ema, at_incumbent = (judge(log_weights(theta)) for theta in policies)
+    return Improvement(search, at_centre, ema_params, at_ema, at_incumbent, objective_scale)
 
 
-def error_at(incumbent: np.ndarray, found: Improvement) -> float:
+def init_opt_state(size: int, config: Config) -> tuple[Array, ...]:
+    """The leaves of the optimiser's state before its first step, for D = `size` parameters."""
+    optimiser = OPTIMISERS[config.search.optimiser](config.search, jax.random.key(0))
+    if config.search.fisher_damping:
+        optimiser = optax.chain(precondition(jnp.eye(1), config.search.fisher_damping), optimiser)
+    return tuple(jax.tree.leaves(optimiser.init(jnp.zeros(size))))
+
+
+def incumbent_error(incumbent: np.ndarray, found: Improvement) -> float:
     """√(variance / ESS): the standard error of what the surrogate says about the incumbent, old or just replaced."""
-    here = found.at_average if np.array_equal(incumbent, found.average) else found.at_incumbent
+    here = found.at_ema if np.array_equal(incumbent, found.ema_params) else found.at_incumbent
     return float(np.sqrt(here.variance / here.ess))
 
 
-def unit_of_value(here: Estimate, evidence: Evidence, bound: Array, config: Config) -> Array:
-    """What counts as one unit of return: ‖R‖∞, or the spread of the returns around the centre."""
-    if config.surrogate.unit == "bound":
-        return bound
-    returns, real = evidence.returns, evidence.counts > 0
+def choose_objective_scale(here: Estimate, data: SurrogateData, return_bound: Array, config: Config) -> Array:
+    """The return that counts as one: ‖R‖∞, or the spread of the returns around the centre."""
+    if config.surrogate.objective_scale == "bound":
+        return return_bound
+    returns, real = data.returns, data.counts > 0
     span = jnp.max(returns, where=real, initial=-jnp.inf) - jnp.min(returns, where=real, initial=jnp.inf)
-    of_span, of_size = LEAST_SHARES
+    of_span, of_size = MIN_SPREAD
     least = jnp.maximum(of_span * span, of_size * jnp.max(jnp.abs(returns)))
     return jnp.maximum(jnp.sqrt(here.variance), jnp.where(least > 0, least, 1.0))
 
 
-def leap(
+def restart_from_best(
     centre: Array,
     log_w: Array,
     stored: Array,
-    evidence: Evidence,
-    worth: Array,
+    data: SurrogateData,
+    margin: Array,
     starting: Array,
     config: Config,
 ) -> Array:
-    """The centre, or the stored policy of the highest estimate if that is better by `jump` units, or at the start."""
-    if not config.search.jump:
+    """The centre, or the stored policy of the highest estimate if that is better by `threshold` margins.
+
+    Args:
+        centre: where the search stands, (D,).
+        log_w: its log-weights, (N, K).
+        stored: the estimate of every stored policy, (N,).
+        data: the selected trajectories.
+        margin: the return that counts as a clear difference.
+        starting: the initial design has just been completed: the best stored policy is taken anyway.
+        config: `restart.threshold`; 0 stays at the centre.
+    """
+    if not config.restart.threshold:
         return centre
-    best, here = jnp.argmax(stored), surrogate_return(log_w, evidence, config.surrogate)
-    better = stored[best] - here > config.search.jump * worth
-    return jnp.where(starting | better, evidence.thetas[best], centre)
+    best, here = jnp.argmax(stored), surrogate_return(log_w, data, config.surrogate)
+    better = stored[best] - here > config.restart.threshold * margin
+    return jnp.where(starting | better, data.thetas[best], centre)
 
 
-def saturation(theta: Array, unit: Array, evidence: Evidence, policy: Policy, config: Config) -> Array:
-    """decay · log(1 + mean-square raw output) / √(effective data): a prior against saturation that data overrule."""
-    if not config.search.decay:
+def saturation_penalty(
+    theta: Array, param_scale: Array, data: SurrogateData, policy: Policy, config: Config
+) -> Array:
+    """weight · log(1 + mean-square raw output) / √(effective data): a prior against saturation that data overrule."""
+    if not config.search.saturation_penalty:
         return jnp.zeros((), theta.dtype)
-    data = jnp.maximum(config.surrogate.ess_share * jnp.sum(evidence.counts), 1.0)
-    return config.search.decay * jnp.log1p(explore.raw_size(theta, unit, len(policy.unit))) / jnp.sqrt(data)
+    effective = jnp.maximum(config.surrogate.ess_share * jnp.sum(data.counts), 1.0)
+    size = raw_output_size(theta, param_scale, len(policy.action_scale))
+    return config.search.saturation_penalty * jnp.log1p(size) / jnp.sqrt(effective)
+
+
+def _make_optimiser(
+    key: Array, start: Array, scale: Array, data: SurrogateData, policy: Policy, config: Config
+) -> optax.GradientTransformation:
+    """The configured one; with the natural gradient at the start, where that is asked for."""
+    optimiser = OPTIMISERS[config.search.optimiser](config.search, key)
+    if not config.search.fisher_damping:
+        return optimiser
+    metric = fisher(policy, start, data, config.surrogate) * scale[:, None] * scale[None, :]
+    return optax.chain(precondition(metric, config.search.fisher_damping), optimiser)
 
 
 def _search(
-    value: Any,
+    value: Callable[[Array], Array],
     start: Array,
-    unit: Array,
-    memory: Any,
-    key: Array,
-    evidence: Evidence,
-    policy: Policy,
+    scale: Array,
+    optimiser: optax.GradientTransformation,
+    opt_state: tuple[Array, ...] | None,
     config: Config,
 ) -> Search:
-    """Maximise over steps in units, and say where that ends in parameters."""
-    optimiser, origin = OPTIMISERS[config.search.optimiser](config.search, key), jnp.zeros_like(start)
-    if config.search.natural:
-        metric = fisher(policy, start, evidence, config.surrogate) * unit[:, None] * unit[None, :]
-        optimiser = optax.chain(precondition(metric, config.search.natural), optimiser)
-    search = maximise(
-        value,
-        origin,
-        optimiser,
-        optimiser.init(origin) if memory is None else memory,
-        steps=config.search.steps,
-        tolerance=config.search.tolerance,
-        window=config.search.window,
-        radius=config.search.radius,
-    )
-    return search._replace(theta=start + unit * search.theta)
+    """Maximise over steps in the parameter scale, and say where that ends in parameters."""
+    origin = jnp.zeros_like(start)
+    state: OptState = optimiser.init(origin)
+    if opt_state is not None:
+        state = jax.tree.unflatten(jax.tree.structure(state), opt_state)
+    search = maximise(value, origin, optimiser, state, config.search)
+    leaves = tuple(jax.tree.leaves(search.opt_state))
+    return search._replace(theta=start + scale * search.theta, opt_state=leaves)

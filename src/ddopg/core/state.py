@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ddopg.core.memory import Memory
 from ddopg.errors import TrajectoryError, require
+
+if TYPE_CHECKING:
+    from jax import Array
 
 ADDED = "added"  # the purpose of a trajectory that was not asked for
 
@@ -19,7 +22,7 @@ class Proposal(NamedTuple):
     number: int
     theta: np.ndarray  # (D,)
     seed: int
-    purpose: str = "explore"  # or "design", "fresh" (a random policy), "check" (the running average), "added"
+    purpose: str = "explore"  # or "design", "random", "check" (of the moving average), "added"
 
 
 class Incumbent(NamedTuple):
@@ -35,11 +38,11 @@ class State(NamedTuple):
     seed: int  # of the run
     asked: int  # proposals handed out so far
     pending: tuple[Proposal, ...]  # handed out, not yet told
-    memory: Memory  # every trajectory, and what was computed for them
+    memory: Memory  # every trajectory
     centre: np.ndarray  # (D,) where the search stands
-    average: np.ndarray  # (D,) the running average of the centre
-    effects: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
-    search: Any  # the optimiser's state, None before the first search
+    ema_params: np.ndarray  # (D,) the moving average of the centre
+    param_sensitivity: np.ndarray  # (D,) largest mean-square effect of each parameter on any path
+    opt_state: tuple[Array, ...] | None  # leaves of the optimiser's state, where it is kept
     return_bound: float  # ‖R‖∞ in use
     incumbent: Incumbent  # the policy to hand over now
     steps: int  # environment steps told; those of added trajectories were not paid for here

@@ -1,9 +1,10 @@
-"""From selected trajectories to evidence: their table of log-likelihoods, luck of the start, length-scale."""
+"""From selected trajectories to surrogate data: their log-likelihoods, the length-scale, the rewards."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,65 +13,101 @@ from jax import Array
 
 from ddopg.config import Config, SurrogateConfig
 from ddopg.core import estimators
-from ddopg.core import param_scaling as explore
-from ddopg.core.log_likelihood_cache import Kind, Pairs
+from ddopg.core.log_likelihood_cache import CacheKey, LogLikelihoodCache
 from ddopg.core.memory import Memory
+from ddopg.core.param_scaling import scale_params
 from ddopg.core.selection import Selection
 from ddopg.core.surrogate import length_scales, log_likelihoods
-from ddopg.core.time_grid import View, stride_for
-from ddopg.core.types import Evidence
+from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride
+from ddopg.core.types import HostOrDevice, SurrogateData
 from ddopg.policies import Policy
 
-STRENGTH_OF_MERIT = 10.0  # prior variance of what policies explain, relative to the noise of a single rollout
-WIDTH = 0.3  # of the kernel between policies, in median squared distances
-SOFTEST, SHARPEST = 1e-6, 1e8  # the range in which the length-scale from the data is looked for
+POLICY_EFFECT_VARIANCE = (
+    10.0  # prior variance of what policies explain, relative to the noise of a single rollout
+)
+KERNEL_WIDTH = 0.3  # of the kernel between policies, in median squared distances
+MIN_FACTOR, MAX_FACTOR = 1e-6, 1e8  # the range in which the inverse temperature is looked for
+
+
+class Sample(NamedTuple):
+    """Which trajectories the surrogate rests on, and the scales in which they are measured."""
+
+    selection: Selection
+    param_scale: np.ndarray  # (D,) how far policies are apart
+    reward_scale: float  # 1, unless rewards are of an extraordinary size
+
+
+class Inputs(NamedTuple):
+    """What the compiled program of `prepare` takes."""
+
+    centre: HostOrDevice  # (D,)
+    param_scale: HostOrDevice  # (D,)
+    table: HostOrDevice  # (W, W, K) log-likelihoods of the cache
+    slots: HostOrDevice  # (N,) of the selected trajectories; any for rows of padding
+    counts: HostOrDevice  # (N,)
+    paths: SubsampledTrajectory  # stacked, N rows
 
 
 def prepare(
     memory: Memory,
-    selection: Selection,
+    sample: Sample,
     centre: np.ndarray,
-    unit: np.ndarray,
     policy: Policy,
     config: Config,
-    worth: float = 1.0,
-) -> tuple[Memory, Evidence]:
+    cache: LogLikelihoodCache | None = None,
+) -> tuple[SurrogateData, LogLikelihoodCache]:
     """Stack the selected trajectories to N_max rows and complete their table of log-likelihoods.
 
-    `centre` is where the length-scale is taken from the data, if it is; `unit` (D,) measures how far policies are
-    apart, where the start's luck is taken from the rewards; `worth` is the unit of rewards.
+    Args:
+        memory: every trajectory.
+        sample: the selected ones, and the scales.
+        centre: where the length-scale is taken from the data, if it is, (D,).
+        policy: the policy class.
+        config: the whole configuration.
+        cache: what was computed before; one that does not fit is not used.
+
+    Returns:
+        The data, and the cache to hand in next time.
     """
-    rows, chosen = config.selection.size, [memory.trajectories[i] for i in selection.indices]
-    stride = stride_for(memory.longest, config.surrogate.decisions)
-    view = View(chosen[0].horizon, config.surrogate.decisions, stride, config.discount)
-    kind = Kind(policy, config.surrogate, view, rows)
-    pairs = memory.pairs if memory.pairs and memory.pairs.kind == kind else Pairs(kind)
-    seats = pairs.seat(chosen, memory.size)
-    stacked = pairs.stacked(seats, worth)
-    pairs.complete(seats, stacked)
-    places, counts = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
-    places[: len(seats)], counts[: len(seats)] = seats, selection.counts
-    evidence = _evidence(policy, config.surrogate, centre, unit, pairs.values, places, counts, *stacked)
-    return memory._replace(pairs=pairs), evidence
+    rows, selection = config.selection.size, sample.selection
+    chosen = [memory.trajectories[i] for i in selection.indices]
+    stride = choose_stride(memory.longest, config.surrogate.decisions)
+    grid = TimeGrid(chosen[0].horizon, config.surrogate.decisions, stride, config.discount)
+    key = CacheKey(policy, config.surrogate, grid, rows)
+    if cache is None or cache.key != key:
+        cache = LogLikelihoodCache(key)
+    slots = cache.assign_slots(chosen, memory.size)
+    paths = cache.stack(slots, sample.reward_scale)
+    cache.complete(slots, paths)
+    padded, counts = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
+    padded[: len(slots)], counts[: len(slots)] = slots, selection.counts
+    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths)
+    return _surrogate_data(inputs, policy, config.surrogate), cache
 
 
-def without_start_effect(rewards: Array, starts: Array, policies: Array, counts: Array) -> Array:
-    """Rewards (N, K) without what a linear function of the first observation (N, O) explains of them.
+def subtract_initial_state_effect(rewards: Array, starts: Array, policies: Array, counts: Array) -> Array:
+    """Rewards (N, K) without what a linear function of the first observation explains of them.
 
-    Luck of the start is not merit of the policy, and merit (a smooth function of the `policies` (N, D) in units) is
-    not luck: the rewards of each stretch of time are explained by neither, by one or by both of them, whichever
-    predicts left-out trajectories best, and the part of the start is taken away. Early rewards, on which policies
-    have had little influence, show the luck most clearly.
+    What the start explains is not due to the policy, and what the policy explains (a smooth function of its
+    parameters) is not due to the start: the rewards of each stretch of time are explained by neither, by one or by
+    both of them, whichever predicts left-out trajectories best, and the part of the start is subtracted. Early
+    rewards, on which policies have had little influence, show the effect of the start most clearly.
+
+    Args:
+        rewards: of each trajectory and stretch of time, (N, K).
+        starts: first observations, (N, O).
+        policies: parameters in the parameter scale, (N, D).
+        counts: 0 marks a padding row, (N,).
     """
     w = (counts > 0).astype(rewards.dtype)[:, None]
-    x, y = _standardised(starts, w), w * (rewards - jnp.sum(w * rewards, 0, keepdims=True) / jnp.sum(w))
-    luck, merit = x @ x.T, STRENGTH_OF_MERIT * similarity(policies, w)
+    x, y = _standardise(starts, w), w * (rewards - jnp.sum(w * rewards, 0, keepdims=True) / jnp.sum(w))
+    start_kernel, policy_kernel = x @ x.T, POLICY_EFFECT_VARIANCE * similarity(policies, w)
     noise = jnp.eye(len(w), dtype=x.dtype) + w * w.T  # of each rollout, and of the mean of them all
 
     def explain(by_start: Array, by_policy: Array) -> tuple[Array, Array]:
-        inverse = jnp.linalg.inv(noise + by_start * luck + by_policy * merit)
+        inverse = jnp.linalg.inv(noise + by_start * start_kernel + by_policy * policy_kernel)
         left_out = inverse @ y / jnp.diag(inverse)[:, None]  # errors of predicting a row from the others
-        return by_start * (luck @ (inverse @ y)), jnp.sum(jnp.square(left_out), 0)
+        return by_start * (start_kernel @ (inverse @ y)), jnp.sum(jnp.square(left_out), 0)
 
     choices = jnp.array([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]], x.dtype)
     parts, errors = jax.vmap(explain)(*choices)
@@ -79,16 +116,16 @@ def without_start_effect(rewards: Array, starts: Array, policies: Array, counts:
 
 
 def similarity(points: Array, real: Array) -> Array:
-    """exp(−‖zᵢ − zⱼ‖² / (2 · WIDTH · median of them)), (N, N), 0 for rows that are not `real` (N, 1)."""
+    """exp(−‖zᵢ − zⱼ‖² / (2 · KERNEL_WIDTH · median of them)), (N, N), 0 for rows that are not `real` (N, 1)."""
     both = real * real.T
     distances = jnp.sum(jnp.square(points[:, None] - points[None, :]), axis=-1)
     once = np.triu_indices(len(points), 1)  # sorting all of them, each twice, would take the most of it
     some = distances[once]
     median = jnp.nanmedian(jnp.where((both[once] > 0) & (some > 0), some, jnp.nan)) if len(some) else 0.0
-    return both * jnp.exp(-distances / (2 * WIDTH * jnp.where(median > 0, median, 1.0)))
+    return both * jnp.exp(-distances / (2 * KERNEL_WIDTH * jnp.where(median > 0, median, 1.0)))
 
 
-def _standardised(values: Array, real: Array) -> Array:
+def _standardise(values: Array, real: Array) -> Array:
     """Columns of mean 0 and variance 1 over the real rows; a column without variance is 0."""
     number = jnp.sum(real)
     x = real * (values - jnp.sum(real * values, 0, keepdims=True) / number)
@@ -96,11 +133,16 @@ def _standardised(values: Array, real: Array) -> Array:
     return jnp.where(deviation > 0, x / jnp.where(deviation > 0, deviation, 1.0), 0.0)
 
 
-def sharpness_for_ess(log_p: Array, at: Array, counts: Array, share: float) -> Array:
-    """The factor c on all log-likelihoods at which the policy with log-likelihoods `at` (N,) has ESS = `share` · N.
+def fit_inverse_temperature(log_p: Array, at: Array, counts: Array, share: float) -> Array:
+    """The factor c on all log-likelihoods at which a policy has ESS = `share` · N; the length-scale is then 1/√c.
 
-    The length-scale from the data: σ = 1/√c. A larger c makes policies stranger to each other and ESS smaller, so
-    c is found by bisection of log c. Row i of `log_p` (N, N): policy i on every trajectory.
+    A larger c makes policies stranger to each other and ESS smaller, so c is found by bisection of log c.
+
+    Args:
+        log_p: log-likelihoods of every trajectory (column) under every stored policy (row), (N, N).
+        at: log-likelihoods of every trajectory under the policy in question, (N,).
+        counts: how often each trajectory was drawn, (N,).
+        share: the effective sample size wanted, as a share of the draws.
     """
 
     def ess(c: Array) -> Array:
@@ -112,42 +154,40 @@ def sharpness_for_ess(log_p: Array, at: Array, counts: Array, share: float) -> A
         wide = ess(jnp.exp(middle)) > share * jnp.sum(counts)
         return jnp.where(wide, middle, low), jnp.where(wide, high, middle)
 
-    low, high = jax.lax.fori_loop(0, 30, halve, (jnp.log(SOFTEST), jnp.log(SHARPEST)))
+    low, high = jax.lax.fori_loop(0, 30, halve, (jnp.log(MIN_FACTOR), jnp.log(MAX_FACTOR)))
     return jnp.exp((low + high) / 2)
 
 
-def length_scale_in_use(policy: Policy, evidence: Evidence, config: SurrogateConfig) -> float:
+def length_scale_in_use(policy: Policy, data: SurrogateData, config: SurrogateConfig) -> float:
     """√Σ after its fit to the data; the geometric mean over the actions."""
     mean = math.exp(float(np.mean(np.log(length_scales(policy, config)))))
-    return mean / math.sqrt(float(np.asarray(evidence.sharpness)))
+    return mean / math.sqrt(float(np.asarray(data.inverse_temperature)))
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
-def _evidence(
-    policy: Policy,
-    config: SurrogateConfig,
-    centre: Array,
-    unit: Array,
-    pairs: Array,
-    places: Array,
-    counts: Array,
-    thetas: Array,
-    observations: Array,
-    actions: Array,
-    lived: Array,
-    rewards: Array,
-) -> Evidence:
-    table = pairs[places[:, None], places[None, :]]  # a row of padding repeats some other and counts 0 times
-    sharpness = jnp.ones((), table.dtype)
+def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> SurrogateData:
+    paths, slots, counts = inputs.paths, inputs.slots, inputs.counts
+    log_p = inputs.table[
+        slots[:, None], slots[None, :]
+    ]  # a row of padding repeats some other and counts 0 times
+    inverse_temperature = jnp.ones((), log_p.dtype)
+    rewards = paths.rewards
     if config.ess_share:
-        at = jax.vmap(partial(log_likelihoods, policy, centre, config=config))(observations, actions, lived)
-        sharpness = sharpness_for_ess(table[..., -1], at[..., -1], counts, config.ess_share)
-    if config.start_correction:
-        rewards = without_start_effect(
-            rewards, observations[:, 0], explore.in_units(thetas, unit[None, :]), counts
-        )
+        at = jax.vmap(partial(log_likelihoods, policy, inputs.centre, config=config))(paths)
+        inverse_temperature = fit_inverse_temperature(log_p[..., -1], at[..., -1], counts, config.ess_share)
+    if config.initial_state_correction:
+        policies = scale_params(paths.thetas, inputs.param_scale[None, :])
+        rewards = subtract_initial_state_effect(rewards, paths.observations[:, 0], policies, counts)
     mixture = jax.vmap(partial(estimators.log_mixture, epsilon=config.epsilon), in_axes=(2, None), out_axes=1)
-    log_q = mixture(sharpness * table, counts)
-    return Evidence(
-        thetas, observations, actions, lived, rewards, sharpness * table, log_q, counts, sharpness
+    log_q = mixture(inverse_temperature * log_p, counts)
+    return SurrogateData(
+        thetas=paths.thetas,
+        observations=paths.observations,
+        actions=paths.actions,
+        step_counts=paths.step_counts,
+        rewards=rewards,
+        log_p=inverse_temperature * log_p,
+        log_q=log_q,
+        counts=counts,
+        inverse_temperature=inverse_temperature,
     )

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ddopg.core.types import Trajectory
+from ddopg.core.types import HostOrDevice, Trajectory
 
 
-class View(NamedTuple):
-    """Which of the H steps are compared: whole paths where `decisions` is 0, else `comparison_times`."""
+class TimeGrid(NamedTuple):
+    """Which of the H steps are compared: all of them where `decisions` is 0, else those of `choose_times`."""
 
     horizon: int
     decisions: int
@@ -25,23 +25,33 @@ class View(NamedTuple):
         return min(self.decisions, self.horizon) or 1
 
 
-class Compared(NamedTuple):
-    """A trajectory as it is compared; stacked, each array has N rows, those of padding dead from the start."""
+class SubsampledTrajectory(NamedTuple):
+    """A trajectory at the times of a grid; stacked, each array has N rows, and those of padding have no steps."""
 
-    thetas: np.ndarray  # (D,)
-    observations: np.ndarray  # (T, O)
-    actions: np.ndarray  # (T, A)
-    lived: np.ndarray  # (T,) steps that each compared action stands for
-    rewards: np.ndarray  # (K,)
+    thetas: HostOrDevice  # (D,)
+    observations: HostOrDevice  # (T, O)
+    actions: HostOrDevice  # (T, A)
+    step_counts: (
+        HostOrDevice  # (T,) steps of the episode that each compared action stands for; 0 after the end
+    )
+    rewards: HostOrDevice  # (K,)
 
 
-def compared(trajectory: Trajectory, view: View, worth: float = 1.0) -> Compared:
-    """The whole path (T = H, K = 1), or its actions at the `comparison_times` only (T = K); rewards in units of
-    `worth`."""
-    times = comparison_times(view.horizon, view.decisions, view.stride)
-    edges = np.append(times, view.horizon)
-    spans = edges if view.decisions else np.array([0, view.horizon])
-    rewards = view.discount ** np.arange(view.horizon) * (trajectory.rewards / worth)
+def subsample(trajectory: Trajectory, grid: TimeGrid, reward_scale: float = 1.0) -> SubsampledTrajectory:
+    """What the surrogate sees of a trajectory.
+
+    Args:
+        trajectory: a whole rollout, padded to the horizon H.
+        grid: the times at which actions are compared.
+        reward_scale: what counts as one reward; 1 unless rewards are of an extraordinary size.
+
+    Returns:
+        The whole path (T = H, K = 1), or its actions at the chosen times only (T = K).
+    """
+    times = choose_times(grid.horizon, grid.decisions, grid.stride)
+    edges = np.append(times, grid.horizon)
+    spans = edges if grid.decisions else np.array([0, grid.horizon])
+    rewards = grid.discount ** np.arange(grid.horizon) * (trajectory.rewards / reward_scale)
 
     def between(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
         sums = np.zeros(len(values) + 1)
@@ -51,30 +61,30 @@ def compared(trajectory: Trajectory, view: View, worth: float = 1.0) -> Compared
             return (at_edges[1:] - at_edges[:-1]).astype(np.float32)
 
     def at_times(values: np.ndarray) -> np.ndarray:
-        return values[np.minimum(times, view.horizon - 1)] if view.decisions else values
+        return values[np.minimum(times, grid.horizon - 1)] if grid.decisions else values
 
-    return Compared(
+    return SubsampledTrajectory(
         thetas=trajectory.theta,
         observations=at_times(trajectory.observations),
         actions=at_times(trajectory.actions),
-        lived=between(trajectory.alive, edges),
+        step_counts=between(trajectory.alive, edges),
         rewards=between(rewards, spans),
     )
 
 
-def stack(rows: Sequence[Compared], number: int) -> Compared:
-    """One array of `number` rows for each part."""
+def stack(rows: Sequence[SubsampledTrajectory], number: int) -> SubsampledTrajectory:
+    """One array of `number` rows for each part; missing rows are zero."""
 
     def padded(parts: tuple[np.ndarray, ...]) -> np.ndarray:
         out = np.zeros((number, *parts[0].shape), parts[0].dtype)
         out[: len(parts)] = np.concatenate(parts).reshape(-1, *parts[0].shape)
         return out
 
-    return Compared(*(padded(parts) for parts in zip(*rows, strict=True)))
+    return SubsampledTrajectory(*(padded(parts) for parts in zip(*rows, strict=True)))
 
 
-def comparison_times(horizon: int, decisions: int, stride: int) -> np.ndarray:
-    """When actions are compared: at every one of the first `decisions`/2 steps, then at every `stride`-th.
+def choose_times(horizon: int, decisions: int, stride: int) -> np.ndarray:
+    """The steps at which actions are compared: each of the first `decisions`/2, then every `stride`-th, (T,).
 
     A failure of a few steps must not be judged by its first action alone, nor a long episode cost more than a
     short one. Times beyond the horizon are cut to it: nothing is alive there.
@@ -86,7 +96,7 @@ def comparison_times(horizon: int, decisions: int, stride: int) -> np.ndarray:
     return np.minimum(np.concatenate([np.arange(min(dense, number)), late]), horizon)
 
 
-def stride_for(longest: int, decisions: int) -> int:
+def choose_stride(longest: int, decisions: int) -> int:
     """The stride of the later comparisons at which the longest episode so far has at most `decisions` of them."""
     late = decisions - decisions // 2
     return max(1, math.ceil((longest - decisions // 2) / late)) if decisions else 1

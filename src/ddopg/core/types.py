@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from jax import Array
 
 
+HostOrDevice = Any
+"""A NumPy array on the host, or a JAX array within a compiled program."""
+
+
 class Trajectory(NamedTuple):
     """One rollout of one deterministic policy, padded to the horizon."""
 
@@ -42,7 +46,7 @@ class Trajectory(NamedTuple):
         return len(self.alive)
 
 
-class Evidence(NamedTuple):
+class SurrogateData(NamedTuple):
     """The selected trajectories, stacked and padded to N rows: all that the surrogate knows.
 
     Whole paths have K = 1: one weight each, for the whole return. Per-decision weights have K > 1: the
@@ -52,14 +56,12 @@ class Evidence(NamedTuple):
     thetas: Array  # (N, D)
     observations: Array  # (N, T, O)
     actions: Array  # (N, T, A)
-    lived: Array  # (N, T) steps of the episode that each compared action stands for; 0 after the end
-    rewards: Array  # (N, K)
-    table: Array  # (N, N, K) log-likelihood of each path (column) up to each time under each policy (row)
+    step_counts: Array  # (N, T) steps of the episode that each compared action stands for; 0 after the end
+    rewards: Array  # (N, K) in reward scales
+    log_p: Array  # (N, N, K) log-likelihood of each path (column) up to each time under each policy (row)
     log_q: Array  # (N, K) their log mixture over the policies
     counts: Array  # (N,) how often each was drawn; 0 marks a padding row
-    sharpness: (
-        Array  # () factor on every log-likelihood: 1 where the length-scale is given, else from the data
-    )
+    inverse_temperature: Array  # () factor on every log-likelihood: 1 where Σ is given, else from the data
 
     @property
     def returns(self) -> Array:
@@ -115,7 +117,7 @@ class Description(NamedTuple):
     own_policy: int = 0  # parameters of the user's own policy class; 0: the configured one
 
 
-def returns_of(rewards: np.ndarray, discount: float = 1.0) -> float:
+def compute_return(rewards: np.ndarray, discount: float = 1.0) -> float:
     """R(τ) = Σₜ γᵗ rₜ, the (discounted) return below Eq. (1). Rewards after the end are zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.sum(rewards * discount ** np.arange(len(rewards))))
@@ -166,7 +168,7 @@ def make_trajectory(
     )
 
 
-def require_sound(trajectory: Trajectory) -> None:
+def check_trajectory(trajectory: Trajectory) -> None:
     """Refuse a trajectory that `make_trajectory` could not have made: types, NaN, gaps, something after the end."""
     kinds = {
         "theta": "float32",

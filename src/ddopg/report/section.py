@@ -15,11 +15,11 @@ import jax
 import numpy as np
 
 from ddopg.config import SurrogateConfig
-from ddopg.core.algorithm import gather
+from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.problem import build_policy
 from ddopg.core.seeding import make_rng
 from ddopg.core.surrogate import estimate, length_scales, log_weights
-from ddopg.core.types import Estimate, Evidence
+from ddopg.core.types import Estimate, SurrogateData
 from ddopg.policies import Policy
 from ddopg.report.numbers import number, numbers, packed
 from ddopg.storage.reading import Reading
@@ -42,15 +42,15 @@ class Line(NamedTuple):
 class Sample(NamedTuple):
     """The trajectories of the surrogate and the length-scale that the run takes for them."""
 
-    evidence: Evidence
-    rows: np.ndarray  # (N,) of the evidence that the page gets
+    data: SurrogateData
+    rows: np.ndarray  # (N,) of the data that the page gets
     indices: np.ndarray  # (N,) of the trajectories in the memory
     counts: np.ndarray  # (N,)
     selected: int  # trajectories in the run's own surrogate
-    unit: np.ndarray  # (D,)
+    param_scale: np.ndarray  # (D,)
     base: np.ndarray  # (A,) what σ = 1 means
     sigma: float  # of the run
-    worth: float  # the unit of the evidence's rewards
+    reward_scale: float  # of the data
 
 
 def cross_section(reading: Reading) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def cross_section(reading: Reading) -> dict[str, Any]:
         "rollouts": (chosen + 1).tolist(),
         "counts": sample.counts.tolist(),
         "returns": numbers([state.memory.returns[i] for i in chosen]),
-        "between": packed(distances(policy, np.asarray(sample.evidence.thetas)[sample.rows], sample)),
+        "between": packed(distances(policy, np.asarray(sample.data.thetas)[sample.rows], sample)),
         "sigma": sample.sigma,
         "base": numbers(sample.base),
         "squashed": config.policy.squash,
@@ -84,40 +84,41 @@ def cross_section(reading: Reading) -> dict[str, Any]:
 def sampled(reading: Reading, policy: Policy) -> Sample:
     """What the run's next search would rest on, cut to those of the largest weight if there are too many."""
     config, state = reading.about.config.surrogate, reading.state
-    _, evidence, selection, unit, worth = gather(state, policy, reading.about.config)
-    weights = np.asarray(_believe(policy, config, state.incumbent.theta, evidence).weights)
+    surrogate = build_surrogate_data(state, policy, reading.about.config)
+    data, (selection, param_scale, reward_scale) = surrogate.data, surrogate.sample
+    weights = np.asarray(_believe(policy, config, state.incumbent.theta, data).weights)
     heaviest = np.argsort(-weights[: len(selection.indices)], kind="stable")[:MOST_TRAJECTORIES]
     rows, scales = np.sort(heaviest), length_scales(policy, config)
     return Sample(
-        evidence=evidence,
+        data=data,
         rows=rows,
         indices=selection.indices[rows],
         counts=selection.counts[rows],
         selected=len(selection.indices),
-        unit=np.where(unit > 0, unit, 0.0).astype(np.float64),
+        param_scale=np.where(param_scale > 0, param_scale, 0.0).astype(np.float64),
         base=scales / config.length_scale[0],
-        sigma=config.length_scale[0] / float(np.sqrt(evidence.sharpness)),
-        worth=worth,
+        sigma=config.length_scale[0] / float(np.sqrt(data.inverse_temperature)),
+        reward_scale=reward_scale,
     )
 
 
 def distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.ndarray:
     """D (P, N): Σₜ ‖(aₜ − μ_θ(sₜ))/base‖² of each policy (P, D) on each trajectory, at the times the run compares."""
-    observations, actions, lived = (
+    observations, actions, step_counts = (
         np.asarray(array, np.float64)[sample.rows]
-        for array in (sample.evidence.observations, sample.evidence.actions, sample.evidence.lived)
+        for array in (sample.data.observations, sample.data.actions, sample.data.step_counts)
     )
     scaled = np.empty((len(thetas), len(sample.rows)))
     for row, theta in zip(scaled, thetas.astype(np.float64), strict=True):
         difference = (actions - policy.act(theta, observations)) / sample.base
-        row[:] = np.einsum("nt,nta->n", lived, np.square(difference))
+        row[:] = np.einsum("nt,nta->n", step_counts, np.square(difference))
     return scaled
 
 
 def lines(reading: Reading, sample: Sample) -> list[Line]:
     """Towards the centre of the search, the best rollout, the main direction of the policies, a random one."""
     state, here = reading.state, reading.state.incumbent.theta
-    apart = in_units(np.asarray(sample.evidence.thetas)[sample.rows] - here, sample.unit)
+    apart = scale_params(np.asarray(sample.data.thetas)[sample.rows] - here, sample.param_scale)
     usual = float(np.median(np.linalg.norm(apart, axis=1))) or 1.0
     best = int(np.argmax(state.memory.returns))
     places = {
@@ -126,13 +127,13 @@ def lines(reading: Reading, sample: Sample) -> list[Line]:
     }
     found = []
     for name, (label, place) in places.items():
-        towards = in_units(place - here, sample.unit)
+        towards = scale_params(place - here, sample.param_scale)
         length = float(np.linalg.norm(towards))
         if length > SHORTEST * usual:
             mark = {"centre": "centre of the search", "best": f"rollout {best + 1}"}[name]
             found.append(Line(name, label, towards / length, 1.2 * max(usual, length), {mark: length}))
     main = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)[2][0]
-    random = make_rng(state.seed, 0, "report").standard_normal(len(here)) * (sample.unit > 0)
+    random = make_rng(state.seed, 0, "report").standard_normal(len(here)) * (sample.param_scale > 0)
     size = float(np.linalg.norm(random)) or 1.0
     spread = 1.2 * max(usual, float(np.max(np.abs(apart @ main))))
     found.append(Line("main", "main direction of the stored policies", main, spread, {}))
@@ -140,21 +141,21 @@ def lines(reading: Reading, sample: Sample) -> list[Line]:
     return found
 
 
-def in_units(thetas: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """θ/unit; 0 where a parameter has no unit, or is no number."""
-    return np.nan_to_num(np.where(unit > 0, thetas / np.where(unit > 0, unit, 1.0), 0.0))
+def scale_params(thetas: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """θ/scale on the host; 0 where a parameter has no scale, or is no number."""
+    return np.nan_to_num(np.where(scale > 0, thetas / np.where(scale > 0, scale, 1.0), 0.0))
 
 
-def policies_on(line: Line, here: np.ndarray, unit: np.ndarray) -> np.ndarray:
+def policies_on(line: Line, here: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """The parameters (P, D) at the points of the line."""
     t = np.linspace(-line.extent, line.extent, POINTS)
-    return here + t[:, None] * (line.towards * unit)
+    return here + t[:, None] * (line.towards * scale)
 
 
 def _drawn(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict[str, Any]:
     here = reading.state.incumbent.theta.astype(np.float64)
-    thetas = policies_on(line, here, sample.unit)
-    apart = in_units(np.asarray(sample.evidence.thetas, np.float64)[sample.rows] - here, sample.unit)
+    thetas = policies_on(line, here, sample.param_scale)
+    apart = scale_params(np.asarray(sample.data.thetas, np.float64)[sample.rows] - here, sample.param_scale)
     at = apart @ line.towards
     return {
         "name": line.name,
@@ -172,16 +173,16 @@ def _drawn(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict
 def _own(thetas: np.ndarray, reading: Reading, policy: Policy, sample: Sample) -> list[float | None] | None:
     """Ĵ along the line as the run itself computes it; None where that is the estimator of the page."""
     config = reading.about.config.surrogate
-    whole = config.normalisation == "weights" and not (
-        config.decisions or config.start_correction or config.epsilon
+    whole = config.estimator == "weighted" and not (
+        config.decisions or config.initial_state_correction or config.epsilon
     )
     if whole and sample.selected == len(sample.rows):
         return None
-    means = [_believe(policy, config, theta, sample.evidence).mean for theta in thetas.astype(np.float32)]
-    return numbers(sample.worth * np.asarray(means, np.float64))
+    means = [_believe(policy, config, theta, sample.data).mean for theta in thetas.astype(np.float32)]
+    return numbers(sample.reward_scale * np.asarray(means, np.float64))
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
-def _believe(policy: Policy, config: SurrogateConfig, theta: jax.Array, evidence: Evidence) -> Estimate:
+def _believe(policy: Policy, config: SurrogateConfig, theta: jax.Array, data: SurrogateData) -> Estimate:
     """What the run's own surrogate says of θ."""
-    return estimate(log_weights(policy, theta, evidence, config), evidence, 1.0, config)
+    return estimate(log_weights(policy, theta, data, config), data, 1.0, config)

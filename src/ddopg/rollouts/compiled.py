@@ -44,7 +44,7 @@ def play(env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: in
         return None
     if jax.default_backend() != "cpu" or not (_MIXES or policy.bind):
         return None
-    if len(policy.unit) != task.action_size:
+    if len(policy.action_scale) != task.action_size:
         return None
     try:
         start = initial_observation(task, seed)

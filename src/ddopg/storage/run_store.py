@@ -18,7 +18,7 @@ import numpy as np
 from ddopg._version import __version__
 from ddopg.core import algorithm
 from ddopg.core.algorithm import Info
-from ddopg.core.policy_update import first_memory
+from ddopg.core.policy_update import init_opt_state
 from ddopg.core.problem import Problem, build_policy
 from ddopg.core.state import Proposal, State
 from ddopg.core.types import Description, Evaluation, Failure, Trajectory
@@ -32,7 +32,7 @@ from ddopg.storage.stored import ROLLOUTS, damage, described
 from ddopg.support.arrays import array_from_bytes
 from ddopg.support.locks import FileLock
 
-NOT_STORED = frozenset({"memory.trajectories", "memory.returns", "memory.pairs"})
+NOT_STORED = frozenset({"memory.trajectories", "memory.returns"})
 """Parts of the state that are no leaves of it: rollouts are rows of their own, a memo can be computed again."""
 LARGE = 2**16  # bytes; of a larger array the seal of the state covers the seal
 Row = tuple[str, str, Any]  # kind, shape and value of a leaf
@@ -188,8 +188,7 @@ class RunStore:
         given = {
             "memory.trajectories": trajectories,
             "memory.returns": returns,
-            "memory.pairs": None,
-            "like:search": first_memory(policy.size, description.config),
+            "like:opt_state": init_opt_state(policy.size, description.config),
         }
         try:
             state = leaves.build(State, found, given)

@@ -23,7 +23,7 @@ from ddopg.core.memory import Memory, add
 from ddopg.core.seeding import FIRST_EVALUATION_SEED, draw_seed, make_rng
 from ddopg.core.selection import Selection
 from ddopg.core.surrogate import estimate, log_weights
-from ddopg.core.surrogate_data import prepare
+from ddopg.core.surrogate_data import Sample, prepare
 from ddopg.core.types import Trajectory
 from ddopg.envs.adapter import make
 from ddopg.errors import ArtefactError
@@ -133,19 +133,22 @@ def along(policy: Policy, line: np.ndarray, data: Sequence[Trajectory], sigma: f
     number = len(data)
     config = Config(
         selection=SelectionConfig(size=number),
-        surrogate=SurrogateConfig(length_scale=tuple(sigma / unit for unit in policy.unit), delta=delta),
+        surrogate=SurrogateConfig(
+            length_scale=tuple(sigma / unit for unit in policy.action_scale), delta=delta
+        ),
     )
     memory = Memory()
     for trajectory in data:
         memory = add(memory, trajectory)
     everything = Selection(np.arange(number), np.ones(number, np.int64))
-    _, evidence = prepare(memory, everything, line[0], np.ones(policy.size, np.float32), policy, config)
+    sample = Sample(everything, np.ones(policy.size, np.float32), reward_scale=1.0)
+    known, _ = prepare(memory, sample, line[0], policy, config)
     bound = float(np.max(np.abs(memory.returns)))
 
     @jax.jit
     def believe(theta: jax.Array) -> Any:
-        log_w = log_weights(policy, theta, evidence, config.surrogate)
-        return estimate(log_w, evidence, bound, config.surrogate)
+        log_w = log_weights(policy, theta, known, config.surrogate)
+        return estimate(log_w, known, bound, config.surrogate)
 
     found = jax.vmap(believe)(line)
     return Curves(*map(np.asarray, (found.mean, np.sqrt(found.variance), found.lower_bound, found.ess)))
