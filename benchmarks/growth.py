@@ -66,7 +66,7 @@ def fill(directory, size):
                 memory=add(agent.state.memory, trajectory),
                 pending=agent.state.pending[1:],
                 steps=agent.state.steps + HORIZON,
-                effects=np.ones_like(agent.state.effects),
+                param_sensitivity=np.ones_like(agent.state.param_sensitivity),
             )
             info = Info(**dict.fromkeys(Info._fields, 0.0) | {"outcome": "", "remark": ""})
             agent.store.tell(proposal, agent.state, info)

@@ -104,10 +104,10 @@ def improved(rng, thetas, trajectories):
     """The second half of a turn: select, model, maximise from the most promising of the selected policies."""
     returns = np.array([tau[2] for tau in trajectories])
     chosen = select(rng, returns)
-    policies, evidence = [thetas[k] for k in chosen], [trajectories[k] for k in chosen]
-    log_q, bound = log_mixture(policies, evidence), np.abs(returns).max()
-    start = best_of(policies, evidence, log_q)
-    return maximise(lambda theta: lower_bound(theta, evidence, log_q, bound), start)
+    policies, data = [thetas[k] for k in chosen], [trajectories[k] for k in chosen]
+    log_q, bound = log_mixture(policies, data), np.abs(returns).max()
+    start = best_of(policies, data, log_q)
+    return maximise(lambda theta: lower_bound(theta, data, log_q, bound), start)
 
 
 def learn(env, rng, rollouts):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ddopg.core.types import Evidence, Trajectory
+from ddopg.core.types import SurrogateData, Trajectory
 from ddopg.policies import Policy, linear
 
 
@@ -83,16 +83,16 @@ def trajectories_of(problem):
     ]
 
 
-def evidence_of(problem, log_q, counts=None):
+def surrogate_data_of(problem, log_q, counts=None):
     number = len(problem.returns)
-    return Evidence(
+    return SurrogateData(
         thetas=jnp.asarray(problem.thetas),
         observations=jnp.asarray(problem.observations),
         actions=jnp.asarray(problem.actions),
-        lived=jnp.asarray(problem.alive, float),
+        step_counts=jnp.asarray(problem.alive, float),
         rewards=jnp.asarray(problem.returns[:, None]),
-        table=jnp.zeros((number, number, 1)),
+        log_p=jnp.zeros((number, number, 1)),
         log_q=jnp.asarray(log_q),
         counts=jnp.ones(number) if counts is None else jnp.asarray(counts),
-        sharpness=jnp.ones(()),
+        inverse_temperature=jnp.ones(()),
     )

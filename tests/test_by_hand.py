@@ -47,7 +47,7 @@ def library(problem):
     def judge(theta, bound):
         log_w = S.log_weights(problem.policy, theta, held, config)
         said = S.estimate(log_w, held, bound, config)
-        return said.mean, said.ess, bound * S.objective(log_w, held, bound, 0.0, config)
+        return said.mean, said.ess, bound * S.objective_value(log_w, held, bound, 0.0, config)
 
     return judge
 

@@ -44,7 +44,7 @@ def test_the_released_preset_holds_what_the_released_code_does():
     assert (released.surrogate.objective, released.surrogate.epsilon) == ("ess_bonus", 1e-8)
     assert released.surrogate.bound_growth == 0.1
     assert (released.search.optimiser, released.search.learning_rate) == ("momentum", 0.03)
-    assert (released.search.momentum, released.search.carry) == (0.75, True)
+    assert (released.search.momentum, released.search.keep_opt_state) == (0.75, True)
     assert (released.search.window, released.search.tolerance, released.search.steps) == (9, 1e-3, 1000)
     assert (released.design.policies, released.design.spread) == (5, 1.0)
     assert released.policy.hidden == (16, 16)

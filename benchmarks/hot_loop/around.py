@@ -12,9 +12,8 @@ import numpy as np
 
 import ddopg
 from ddopg.core import algorithm
-from ddopg.core import param_scaling as explore
-from ddopg.core import surrogate_data as evidence
-from ddopg.core.log_likelihood_cache import Pairs
+from ddopg.core import surrogate_data
+from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.envs.adapter import make
 from ddopg.envs.base import initial_observation
 from ddopg.policies import mlp
@@ -133,13 +132,13 @@ class _timed:
 
     PARTS = (
         (remote, "rollout", "rollout"),
-        (evidence, "_evidence", "search"),
+        (surrogate_data, "_surrogate_data", "search"),
         (algorithm, "improve", "search"),
         (algorithm, "select", "selection"),
-        (Pairs, "seat", "likelihood pairs"),
-        (Pairs, "complete", "likelihood pairs"),
-        (Pairs, "stacked", "stacking"),
-        (explore, "effects", "effects"),
+        (LogLikelihoodCache, "assign_slots", "likelihood pairs"),
+        (LogLikelihoodCache, "complete", "likelihood pairs"),
+        (LogLikelihoodCache, "stack", "stacking"),
+        (algorithm, "param_sensitivity", "sensitivity"),
         (runs.RunStore, "tell", "store and log"),
     )
 

@@ -1,4 +1,4 @@
-"""The same problem through the library itself: `maximise` over `objective` and `log_weights`."""
+"""The same problem through the library itself: `maximise` over `objective_value`."""
 
 from functools import partial
 
@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import optax
 from hot_loop.problem import PENALTY, RATE
 
-from ddopg.config import SurrogateConfig
+from ddopg.config import SearchConfig, SurrogateConfig
 from ddopg.core.optimisers import maximise
-from ddopg.core.surrogate import objective, weigher
-from ddopg.core.types import Evidence
+from ddopg.core.surrogate import make_log_weights_fn, objective_value
+from ddopg.core.types import SurrogateData
 from ddopg.policies import mlp
 
 
@@ -21,25 +21,25 @@ def ours(size):
     def run(theta, observations, actions, returns, log_q, scale, steps):
         number = size.trajectories
         config = SurrogateConfig(length_scale=(scale,), penalty=PENALTY, epsilon=0.0, objective="penalty")
-        evidence = Evidence(
+        data = SurrogateData(
             thetas=jnp.zeros((number, size.parameters)),
             observations=observations,
             actions=actions,
-            lived=jnp.ones((number, size.horizon)),
+            step_counts=jnp.ones((number, size.horizon)),
             rewards=returns[:, None],
-            table=jnp.zeros((number, number, 1)),
+            log_p=jnp.zeros((number, number, 1)),
             log_q=log_q[:, None],
             counts=jnp.ones(number),
-            sharpness=jnp.ones(()),
+            inverse_temperature=jnp.ones(()),
         )
 
-        weigh = weigher(policy, evidence, config)
+        log_weights = make_log_weights_fn(policy, data, config)
 
         def value(point):
-            return objective(weigh(point), evidence, 1.0, 0.0, config)
+            return objective_value(log_weights(point), data, 1.0, 0.0, config)
 
         optimiser = optax.sgd(RATE)
-        found = maximise(value, theta, optimiser, optimiser.init(theta), steps=steps, tolerance=0.0, window=9)
-        return found.theta
+        settings = SearchConfig(steps=steps, tolerance=0.0)
+        return maximise(value, theta, optimiser, optimiser.init(theta), settings).theta
 
     return run

@@ -7,16 +7,15 @@ import jax
 import numpy as np
 import pytest
 
-from ddopg.config import PRESETS, Config, preset
-from ddopg.core import algorithm
-from ddopg.core import param_scaling as explore
-from ddopg.core import proposals as propose
+from ddopg.config import PRESETS, AnnealingConfig, Config, RestartConfig, preset
+from ddopg.core import algorithm, proposals
 from ddopg.core.algorithm import ask, init, tell
-from ddopg.core.log_likelihood_cache import Pairs
 from ddopg.core.memory import Memory
+from ddopg.core.param_scaling import param_scale
 from ddopg.core.policy_update import Improvement, improve
 from ddopg.core.selection import Selection
 from ddopg.core.state import Incumbent, Proposal
+from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import Estimate, make_trajectory
 from ddopg.errors import TrajectoryError
 from ddopg.policies import linear, squashed
@@ -35,19 +34,18 @@ def quick(name, **changes):
 
 
 def play(env, state, config, rollouts, policy=POLICY):
-    infos = []
+    infos, cache = [], None
     while len(infos) < rollouts:
         state, proposals = ask(state, policy, config)
         for proposal in proposals:
             trajectory = rollout(env, policy, proposal.theta, proposal.seed)
-            state, info = tell(state, proposal, trajectory, policy, config)
+            state, info, cache = tell(state, proposal, trajectory, policy, config, cache)
             infos.append(info)
     return state, infos
 
 
 def leaves(state):
-    """Everything in it but the memo."""
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(state) if not isinstance(leaf, Pairs)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
 
 
 def assert_same(one, two):
@@ -76,7 +74,7 @@ class TestEveryPreset:
         asked, (proposal,) = ask(state, POLICY, config)
         trajectory = rollout(Follow(), POLICY, proposal.theta, proposal.seed)
         before = [leaf.copy() for leaf in leaves((asked, trajectory))]
-        first, _ = tell(asked, proposal, trajectory, POLICY, config)
+        first, _, _ = tell(asked, proposal, trajectory, POLICY, config)
         for old, new in zip(before, leaves((asked, trajectory)), strict=True):
             np.testing.assert_array_equal(old, new)
         assert_same(first, tell(asked, proposal, trajectory, POLICY, config)[0])
@@ -149,7 +147,7 @@ def test_tells_in_another_order_and_late_are_taken():
     state, proposals = ask(init(POLICY, config, 0), POLICY, config)
     for proposal in reversed(proposals):
         trajectory = rollout(Target(), POLICY, proposal.theta, proposal.seed)
-        state, _ = tell(state, proposal, trajectory, POLICY, config)
+        state, _, _ = tell(state, proposal, trajectory, POLICY, config)
     assert state.memory.size == 5
     assert state.pending == ()
 
@@ -158,7 +156,7 @@ def test_a_proposal_is_told_once():
     config = quick("paper")
     state, (proposal, *_) = ask(init(POLICY, config, 0), POLICY, config)
     trajectory = rollout(Target(), POLICY, proposal.theta, proposal.seed)
-    told, _ = tell(state, proposal, trajectory, POLICY, config)
+    told, _, _ = tell(state, proposal, trajectory, POLICY, config)
     with pytest.raises(TrajectoryError, match=r"proposal 0 is not waiting.*waiting: 1, 2, 3, 4\. Each"):
         tell(told, proposal, trajectory, POLICY, config)
 
@@ -169,12 +167,12 @@ def test_the_return_bound_is_renewed_only_after_enough_growth():
 
     def bound(largest, config):
         memory = state.memory._replace(returns=(5.0, -largest))
-        return algorithm._refreshed_bound(state._replace(memory=memory), config)
+        return algorithm._refresh_bound(state._replace(memory=memory), config)
 
     assert bound(109.0, sticky) == 100.0
     assert bound(111.0, sticky) == 111.0
     assert bound(101.0, eager) == 101.0
-    assert algorithm._refreshed_bound(
+    assert algorithm._refresh_bound(
         state._replace(return_bound=0.0, memory=state.memory._replace(returns=(0.0, 0.0))), eager
     ) == 1.0  # fmt: skip
 
@@ -189,7 +187,7 @@ def test_equal_returns_of_any_size_do_not_stop_the_learner(name, reward):
         for proposal in proposals:
             trajectory = rollout(Target(), POLICY, proposal.theta, proposal.seed)
             same = trajectory._replace(rewards=np.where(np.arange(3) == 0, reward, 0.0))
-            state, info = tell(state, proposal, same, POLICY, config)
+            state, info, _ = tell(state, proposal, same, POLICY, config)
     assert np.isfinite(state.centre).all()
     assert info.outcome in ("converged", "step_limit")
 
@@ -197,14 +195,16 @@ def test_equal_returns_of_any_size_do_not_stop_the_learner(name, reward):
 def test_the_optimiser_state_is_carried_only_where_the_configuration_says_so():
     carried, _ = play(Target(), init(POLICY, quick("released"), 0), quick("released"), 6)
     fresh, _ = play(Target(), init(POLICY, quick("paper"), 0), quick("paper"), 6)
-    assert carried.search is not None
-    assert fresh.search is None
+    assert carried.opt_state is not None
+    assert fresh.opt_state is None
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "momentum", "sghmc"])
 def test_a_gain_is_learnt_with_every_optimiser(optimiser):
     config = quick("released")
-    search = dataclasses.replace(config.search, optimiser=optimiser, steps=200, noise=1e-6, tolerance=1e-5)
+    search = dataclasses.replace(
+        config.search, optimiser=optimiser, steps=200, sghmc_temperature=1e-6, tolerance=1e-5
+    )
     surrogate = dataclasses.replace(config.surrogate, length_scale=(0.5,))
     config = dataclasses.replace(config, search=search, surrogate=surrogate)
     state, infos = play(Follow(), init(POLICY, config, 2), config, 40)
@@ -216,7 +216,16 @@ def test_a_gain_is_learnt_with_every_optimiser(optimiser):
 
 
 DEFAULT = preset("default")
+UNCHECKED = dataclasses.replace(DEFAULT, incumbent=dataclasses.replace(DEFAULT.incumbent, recheck_share=0.0))
 SQUASHED = squashed(linear(1, 1), (-2.0,), (2.0,))
+
+
+def surrogate_of(state, newest):
+    """A surrogate whose only trajectory is the newest one, with that return."""
+    selection = Selection(np.array([state.memory.size - 1]), np.ones(1, int))
+    return SimpleNamespace(
+        sample=Sample(selection, None, 1.0), data=SimpleNamespace(rewards=np.array([[newest]]))
+    )
 
 
 def default_play(env, seed, rollouts, config=DEFAULT):
@@ -224,7 +233,7 @@ def default_play(env, seed, rollouts, config=DEFAULT):
 
 
 class TestDefault:
-    def test_constants_come_first_then_fresh_policies_then_one_at_a_time(self):
+    def test_constants_come_first_then_random_policies_then_one_at_a_time(self):
         state = init(SQUASHED, DEFAULT, 0)
         sizes = []
         while state.memory.size < 12:
@@ -233,16 +242,16 @@ class TestDefault:
             for p in proposals:
                 assert (p.theta[0] == 0) == (p.number < DEFAULT.design.constants)
                 trajectory = rollout(Follow(), SQUASHED, p.theta, p.seed)
-                state, _ = tell(state, p, trajectory, SQUASHED, DEFAULT)
+                state, _, _ = tell(state, p, trajectory, SQUASHED, DEFAULT)
         design = DEFAULT.design
         assert sizes[:2] == [design.constants, design.policies - design.constants]
         assert set(sizes[2:]) == {1}
 
     def test_proposals_scatter_around_the_centre(self):
         state, _ = default_play(Follow(), 0, 12)
-        calm = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
+        calm = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, random=0.0))
         _, proposals = ask(state, SQUASHED, calm, 400)
-        unit = explore.units(state.effects)
+        unit = param_scale(state.param_sensitivity)
         scatter = (np.stack([p.theta for p in proposals]) - state.centre) / unit
         expected = DEFAULT.exploration.noise / np.sqrt(2)  # two parameters share the output
         np.testing.assert_allclose(scatter.std(0), expected, rtol=0.12)
@@ -257,61 +266,65 @@ class TestDefault:
             (1, 300, 0.5),  # never more than half of the rollouts
         ],
     )
-    def test_fresh_policies_get_their_share_of_the_rollouts_or_of_the_steps(self, design, lately, share):
+    def test_random_policies_get_their_share_of_the_rollouts_or_of_the_steps(self, design, lately, share):
         def path(length):
             return make_trajectory(
                 np.zeros(2), np.ones((length, 1)), np.ones((length, 1)), np.ones(length), horizon=300
             )
 
         paths = [path(design)] * 8 + [path(7)] * 10 + [path(lately)] * 20
-        state = init(SQUASHED, DEFAULT, 0)._replace(effects=np.ones(2, np.float32), asked=30, steps=300)
+        state = init(SQUASHED, DEFAULT, 0)._replace(
+            param_sensitivity=np.ones(2, np.float32), asked=30, steps=300
+        )
         state = state._replace(memory=Memory(trajectories=tuple(paths), returns=(0.0,) * len(paths)))
         state = state._replace(centre=1000 * np.ones(2, np.float32))
-        assert propose._fresh_share(state, 30, DEFAULT) == pytest.approx(share)
-        proposals = [ask(state._replace(seed=seed), SQUASHED, DEFAULT, 1)[1][0] for seed in range(1500)]
-        fresh = [np.abs(p.theta).max() < 500 for p in proposals]
-        assert fresh == [p.purpose == "fresh" for p in proposals]
-        assert np.mean(fresh) == pytest.approx(share, rel=0.25)
+        assert proposals._random_share(state, 30, DEFAULT) == pytest.approx(share)
+        asked = [ask(state._replace(seed=seed), SQUASHED, DEFAULT, 1)[1][0] for seed in range(1500)]
+        random = [np.abs(p.theta).max() < 500 for p in asked]
+        assert random == [p.purpose == "random" for p in asked]
+        assert np.mean(random) == pytest.approx(share, rel=0.25)
 
-    def test_ever_fewer_proposals_are_fresh(self):
+    def test_ever_fewer_proposals_are_random(self):
         state, _ = default_play(Target(), 0, 12)
-        shares = [propose._fresh_share(state, k, DEFAULT) for k in (1, 12, 30, 300)]
+        shares = [proposals._random_share(state, k, DEFAULT) for k in (1, 12, 30, 300)]
         np.testing.assert_allclose(shares, [0.5, 0.25, 0.1, 0.01])
-        never = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
-        assert propose._fresh_share(state, 12, never) == 0
-        assert propose._fresh_share(init(SQUASHED, DEFAULT, 0), 12, DEFAULT) == 0.25
+        never = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, random=0.0))
+        assert proposals._random_share(state, 12, never) == 0
+        assert proposals._random_share(init(SQUASHED, DEFAULT, 0), 12, DEFAULT) == 0.25
 
     def test_a_move_of_the_centre_is_bounded_in_units_of_effect(self):
-        settled = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, jump=0.0))
+        settled = dataclasses.replace(DEFAULT, restart=RestartConfig(0.0))
         state, _ = default_play(Follow(), 1, 10, settled)
         for _ in range(5):
             before = state.centre
             state, (proposal,) = ask(state, SQUASHED, settled)
             trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
-            state, _ = tell(state, proposal, trajectory, SQUASHED, settled)
-            moved = np.linalg.norm((state.centre - before) / explore.units(state.effects))
+            state, _, _ = tell(state, proposal, trajectory, SQUASHED, settled)
+            moved = np.linalg.norm((state.centre - before) / param_scale(state.param_sensitivity))
             assert 0 < moved <= settled.search.radius * 1.001
 
     def test_the_centre_jumps_to_a_stored_policy_that_is_clearly_better(self):
         state, _ = default_play(Follow(), 2, 12)
-        lost = state._replace(centre=state.centre + 8 * explore.units(state.effects))
+        lost = state._replace(centre=state.centre + 8 * param_scale(state.param_sensitivity))
         lost, (proposal,) = ask(lost, SQUASHED, DEFAULT)
         trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
-        found, _ = tell(lost, proposal, trajectory, SQUASHED, DEFAULT)
+        found, _, _ = tell(lost, proposal, trajectory, SQUASHED, DEFAULT)
         stored = np.stack([t.theta for t in found.memory.trajectories])
-        distance = np.linalg.norm((stored - found.centre) / explore.units(found.effects), axis=1).min()
+        distance = np.linalg.norm(
+            (stored - found.centre) / param_scale(found.param_sensitivity), axis=1
+        ).min()
         assert distance <= DEFAULT.search.radius * 1.001
 
     def test_the_incumbent_is_the_running_average_of_the_centre_since_the_last_jump(self):
-        settled = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, jump=1e9))
+        settled = dataclasses.replace(DEFAULT, restart=RestartConfig(1e9))
         state, _ = default_play(Follow(), 1, 8, settled)
         average = state.centre  # the design ends with a jump
         np.testing.assert_allclose(state.incumbent.theta, average, rtol=1e-6)
         for _ in range(4):
             state, (proposal,) = ask(state, SQUASHED, settled)
             trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
-            state, info = tell(state, proposal, trajectory, SQUASHED, settled)
-            average = average + settled.search.follow * (state.centre - average)
+            state, info, _ = tell(state, proposal, trajectory, SQUASHED, settled)
+            average = average + settled.incumbent.ema_rate * (state.centre - average)
             np.testing.assert_allclose(state.incumbent.theta, average, rtol=1e-4)
             assert info.incumbent == state.incumbent.value
 
@@ -322,7 +335,7 @@ class TestDefault:
         assert all(np.isnan(info.incumbent_error) for info in infos[:7])
         sources = set()
         for info, each in zip(infos[7:], found, strict=True):
-            estimates = {"average": each.at_average, "incumbent": each.at_incumbent}
+            estimates = {"average": each.at_ema, "incumbent": each.at_incumbent}
             errors = {
                 float(np.sqrt(e.variance / e.ess)): name
                 for name, e in estimates.items()
@@ -334,18 +347,18 @@ class TestDefault:
     def test_the_search_cools_with_episodes_worth_of_steps(self):
         state, _ = default_play(Follow(), 1, 9)
         horizon = state.memory.trajectories[0].horizon
-        assert [propose.warmth(state._replace(steps=n * horizon), DEFAULT) for n in (1, 12, 48)] == [
+        assert [proposals.anneal_factor(state._replace(steps=n * horizon), DEFAULT) for n in (1, 12, 48)] == [
             1,
             1,
             0.25,
         ]
-        hot = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, cooling=0.0, check=0.0))
-        assert propose.warmth(state._replace(steps=10**6), hot) == 1
+        hot = dataclasses.replace(UNCHECKED, annealing=AnnealingConfig(0.0))
+        assert proposals.anneal_factor(state._replace(steps=10**6), hot) == 1
 
     def test_a_cold_search_perturbs_and_moves_by_less(self):
-        calm = dataclasses.replace(DEFAULT, exploration=dataclasses.replace(DEFAULT.exploration, fresh=0.0))
-        still = dataclasses.replace(calm.search, check=0.0, jump=0.0, radius=0.05)
-        calm = dataclasses.replace(calm, search=still)
+        still = dataclasses.replace(DEFAULT.search, radius=0.05)
+        noise = dataclasses.replace(DEFAULT.exploration, random=0.0)
+        calm = dataclasses.replace(UNCHECKED, exploration=noise, restart=RestartConfig(0.0), search=still)
         state, _ = default_play(Follow(), 1, 12, calm)
         cold = state._replace(steps=48 * state.memory.trajectories[0].horizon)
 
@@ -355,11 +368,13 @@ class TestDefault:
         np.testing.assert_allclose(scatter(cold), scatter(state) / 2, rtol=1e-3, atol=1e-5)
         steps = []
         for begin in (state, cold):
-            begin = begin._replace(centre=begin.centre + 2 * explore.units(begin.effects))  # much to gain
+            begin = begin._replace(
+                centre=begin.centre + 2 * param_scale(begin.param_sensitivity)
+            )  # much to gain
             asked, (proposal,) = ask(begin, SQUASHED, calm)
             trajectory = rollout(Follow(), SQUASHED, proposal.theta, proposal.seed)
-            moved, _ = tell(asked, proposal, trajectory, SQUASHED, calm)
-            steps.append(np.linalg.norm((moved.centre - begin.centre) / explore.units(moved.effects)))
+            moved, _, _ = tell(asked, proposal, trajectory, SQUASHED, calm)
+            steps.append(np.linalg.norm((moved.centre - begin.centre) / param_scale(moved.param_sensitivity)))
         np.testing.assert_allclose(steps, [0.05, 0.025], rtol=0.05)
 
     def test_without_anything_to_gain_the_decay_draws_the_gains_down(self):
@@ -368,16 +383,18 @@ class TestDefault:
                 observation, _, *rest = super().step(action)
                 return observation, 1.0, *rest
 
-        def drift(decay):
-            search = dataclasses.replace(DEFAULT.search, decay=decay, jump=0.0)
+        def drift(penalty):
+            search = dataclasses.replace(DEFAULT.search, saturation_penalty=penalty)
             surrogate = dataclasses.replace(DEFAULT.surrogate, penalty=0.0)
-            config = dataclasses.replace(DEFAULT, search=search, surrogate=surrogate)
+            config = dataclasses.replace(
+                DEFAULT, search=search, surrogate=surrogate, restart=RestartConfig(0.0)
+            )
             state, _ = default_play(Indifferent(), 1, 9, config)
-            state = state._replace(centre=3 * explore.units(state.effects))
+            state = state._replace(centre=3 * param_scale(state.param_sensitivity))
             before = np.linalg.norm(state.centre)
             state, (proposal,) = ask(state, SQUASHED, config)
             trajectory = rollout(Indifferent(), SQUASHED, proposal.theta, proposal.seed)
-            state, _ = tell(state, proposal, trajectory, SQUASHED, config)
+            state, _, _ = tell(state, proposal, trajectory, SQUASHED, config)
             return np.linalg.norm(state.centre) - before
 
         assert drift(0.5) < -0.2 < drift(0.0)
@@ -397,10 +414,10 @@ class TestDefault:
     def test_a_re_checked_policy_is_handed_over_unless_it_disappoints(self, newest, taken):
         state, found = self.guarded()
         checked = Proposal(9, np.array([2.0, 2.0], np.float32), 0, "check")
-        after = algorithm._next_incumbent(state, checked, newest, found, DEFAULT)
+        after = algorithm._choose_incumbent(state, checked, surrogate_of(state, newest), found, DEFAULT)
         np.testing.assert_array_equal(after.theta, [2.0, 2.0] if taken else [9.0, 9.0])
-        explored = algorithm._next_incumbent(
-            state, checked._replace(purpose="explore"), newest, found, DEFAULT
+        explored = algorithm._choose_incumbent(
+            state, checked._replace(purpose="explore"), surrogate_of(state, newest), found, DEFAULT
         )
         np.testing.assert_array_equal(explored.theta, [9.0, 9.0])
 
@@ -408,15 +425,16 @@ class TestDefault:
     def test_an_average_that_is_better_by_a_standard_error_needs_no_re_check(self, better, taken):
         state, found = self.guarded(better=better)
         explored = Proposal(9, np.zeros(2, np.float32), 0, "explore")
-        after = algorithm._next_incumbent(state, explored, -9.0, found, DEFAULT)
+        after = algorithm._choose_incumbent(state, explored, surrogate_of(state, -9.0), found, DEFAULT)
         np.testing.assert_array_equal(after.theta, [1.0, 1.0] if taken else [9.0, 9.0])
 
     def test_while_the_search_is_warm_or_without_re_checks_the_average_is_handed_over(self):
         state, found = self.guarded(better=-5.0)
         explored = Proposal(9, np.zeros(2, np.float32), 0, "explore")
-        unchecked = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, check=0.0))
-        for situation, config in ((state._replace(steps=1), DEFAULT), (state, unchecked)):
-            after = algorithm._next_incumbent(situation, explored, -9.0, found, config)
+        for situation, config in ((state._replace(steps=1), DEFAULT), (state, UNCHECKED)):
+            after = algorithm._choose_incumbent(
+                situation, explored, surrogate_of(situation, -9.0), found, config
+            )
             np.testing.assert_array_equal(after.theta, [1.0, 1.0])
 
     def test_re_checks_roll_out_the_average_and_are_counted(self):
@@ -424,22 +442,22 @@ class TestDefault:
         state = state._replace(steps=1000 * state.memory.trajectories[0].horizon)
         _, proposals = ask(state, SQUASHED, DEFAULT, 300)
         checks = [p for p in proposals if p.purpose == "check"]
-        assert len(checks) / 300 == pytest.approx(DEFAULT.search.check, abs=0.06)
+        assert len(checks) / 300 == pytest.approx(DEFAULT.incumbent.recheck_share, abs=0.06)
         for p in checks:
-            np.testing.assert_array_equal(p.theta, state.average)
+            np.testing.assert_array_equal(p.theta, state.ema_params)
         state, _ = ask(state, SQUASHED, DEFAULT, 300)
         trajectory = rollout(Follow(), SQUASHED, checks[0].theta, checks[0].seed)
-        after, _ = tell(state, checks[0], trajectory, SQUASHED, DEFAULT)
+        after, _, _ = tell(state, checks[0], trajectory, SQUASHED, DEFAULT)
         assert after.steps == state.steps + trajectory.length
 
     def test_the_return_of_a_re_check_is_that_of_the_evidence(self):
-        """Where the evidence holds the newest rollout, its return comes without the luck of the start."""
+        """Where the data holds the newest rollout, its return comes without the luck of the start."""
         state, _ = default_play(Follow(), 1, 12)
-        evidence = SimpleNamespace(rewards=np.array([[4.0, 1.0], [2.0, 4.0], [7.0, 0.0]]))
+        data = SimpleNamespace(rewards=np.array([[4.0, 1.0], [2.0, 4.0], [7.0, 0.0]]))
         held = Selection(np.array([3, 11, 10]), np.ones(3, int))
-        assert algorithm._return_of_newest(state, held, evidence, 1.0) == 6.0
+        assert algorithm._return_of_newest(state, held, data, 1.0) == 6.0
         other = Selection(np.array([3, 9, 10]), np.ones(3, int))
-        assert algorithm._return_of_newest(state, other, evidence, 1.0) == state.memory.returns[-1]
+        assert algorithm._return_of_newest(state, other, data, 1.0) == state.memory.returns[-1]
 
     def test_it_learns_a_gain(self):
         state, _ = default_play(Follow(), 3, 60)
@@ -448,11 +466,13 @@ class TestDefault:
         ]
         np.testing.assert_allclose(answers, [0.5, 0.0, -0.5], atol=0.2)
 
-    @pytest.mark.parametrize("natural", [0.0, 0.1])
+    @pytest.mark.parametrize("damping", [0.0, 0.1])
     @pytest.mark.parametrize("factor", [1e-3, 1e3])
-    def test_the_scale_of_the_observations_does_not_matter(self, factor, natural):
+    def test_the_scale_of_the_observations_does_not_matter(self, factor, damping):
         """Scaled observations give the same actions, rollout by rollout, up to float32."""
-        config = dataclasses.replace(DEFAULT, search=dataclasses.replace(DEFAULT.search, natural=natural))
+        config = dataclasses.replace(
+            DEFAULT, search=dataclasses.replace(DEFAULT.search, fisher_damping=damping)
+        )
 
         class Scaled(Follow):
             def reset(self, **options):
@@ -485,12 +505,13 @@ class TestDefault:
             ("surrogate", {"objective": "upper_confidence"}),
             ("surrogate", {"objective": "lower_confidence"}),
             ("surrogate", {"objective": "lower_bound"}),
-            ("surrogate", {"normalisation": "count", "baseline": True}),
+            ("surrogate", {"estimator": "importance_sampling"}),
+            ("surrogate", {"estimator": "baselined"}),
             ("surrogate", {"decisions": 0}),
-            ("surrogate", {"start_correction": False}),
-            ("surrogate", {"unit": "bound"}),
-            ("search", {"optimiser": "sghmc", "noise": 1e-4, "learning_rate": 0.02}),
-            ("search", {"natural": 0.1}),
+            ("surrogate", {"initial_state_correction": False}),
+            ("surrogate", {"objective_scale": "bound"}),
+            ("search", {"optimiser": "sghmc", "sghmc_temperature": 1e-4, "learning_rate": 0.02}),
+            ("search", {"fisher_damping": 0.1}),
             ("selection", {"rule": "softmax"}),
             ("selection", {"rule": "rank", "replacement": False}),
             ("selection", {"rule": "best"}),

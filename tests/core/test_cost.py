@@ -6,7 +6,7 @@ import pytest
 import ddopg
 from ddopg.core import log_likelihood_cache as pairs
 
-LARGE = {"jit(_played)", "jit(_effects)", "jit(_with_pairs)", "jit(_evidence)", "jit(improve)"}
+LARGE = {"jit(_played)", "jit(_sensitivity)", "jit(_with_pairs)", "jit(_surrogate_data)", "jit(improve)"}
 
 
 @pytest.fixture
@@ -57,14 +57,14 @@ class TestWork:
     def test_a_new_trajectory_costs_one_row_and_one_column_of_pairs(self, monkeypatch):
         asked, original = [], pairs._with_pairs
 
-        def counting(values, policy, config, i, *rest):
-            asked.append(len(i))
-            return original(values, policy, config, i, *rest)
+        def counting(values, pairs, *rest):
+            asked.append(len(pairs.policies))
+            return original(values, pairs, *rest)
 
         monkeypatch.setattr(pairs, "_with_pairs", counting)
         agent = ddopg.DDOPG("ddopg/Cartpole-v0", seed=0, horizon=50)
         agent.learn(total_episodes=70)
         asked.clear()
         agent.learn(total_episodes=20)
-        assert agent.state.memory.pairs.kind.view.stride == 1  # at another stride everything is compared anew
+        assert agent._cache.key.grid.stride == 1  # at another stride everything is compared anew
         assert asked == [2 * agent.config.selection.size] * 20  # one less is needed, in one call each

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ddopg
-from ddopg.core.imitation import explain, nearest
+from ddopg.core.imitation import fit_params, fit_policy
 from ddopg.errors import TrajectoryError
 from ddopg.policies import linear, mlp, squashed
 from ddopg.rollouts.playing import rollout
@@ -31,24 +31,24 @@ class TestNearestPolicy:
     def test_a_linear_controller_is_found_whatever_the_scales(self, policy):
         theta = np.array([0.5, -1.0, 5e-5, 2e-5, 5e3, -3e3, 0.3, -0.2], np.float32)
         log = path(lambda o: policy.act(theta, o), scales=(1.0, 1e4, 1e-4))
-        np.testing.assert_allclose(nearest(policy, log), theta, rtol=0.01, atol=1e-3)
+        np.testing.assert_allclose(fit_params(policy, log), theta, rtol=0.01, atol=1e-3)
 
     def test_it_is_the_least_squares_solution_where_the_controller_is_not_linear(self):
         log = path(lambda o: np.sin(2 * o[:, :1]), scales=(1.0, 1.0))
         seen = log.observations[: log.length]
         design = np.column_stack([seen, np.ones(len(seen))])
         expected = np.linalg.lstsq(design, log.actions[: log.length], rcond=None)[0]
-        np.testing.assert_allclose(nearest(linear(2, 1), log), expected.ravel(), atol=2e-3)
+        np.testing.assert_allclose(fit_params(linear(2, 1), log), expected.ravel(), atol=2e-3)
 
     def test_the_padding_says_nothing(self):
         policy = linear(3, 1)
         log = path(lambda o: o[:, :1] + 1, steps=40, scales=(1.0, 1.0, 1.0))
-        np.testing.assert_allclose(nearest(policy, log), [1, 0, 0, 1], atol=1e-3)
+        np.testing.assert_allclose(fit_params(policy, log), [1, 0, 0, 1], atol=1e-3)
 
     def test_a_squashed_policy_and_a_controller_that_clips(self):
         policy = squashed(linear(2, 1), (-2.0,), (2.0,))
         log = path(lambda o: np.clip(3 * o[:, :1], -2, 2), scales=(1.0, 1.0))
-        fit = explain(policy, log)
+        fit = fit_policy(policy, log)
         assert fit.explained > 0.97
         assert fit.misfit.shape == (1,)
         assert fit.misfit[0] < 0.3
@@ -56,28 +56,28 @@ class TestNearestPolicy:
 
     def test_a_network_comes_nearer_than_a_line(self):
         log = path(lambda o: np.sin(2 * o[:, :1]), scales=(1.0, 1.0))
-        assert explain(mlp(2, 1, (8,)), log).misfit[0] < 0.3 * explain(linear(2, 1), log).misfit[0]
+        assert fit_policy(mlp(2, 1, (8,)), log).misfit[0] < 0.3 * fit_policy(linear(2, 1), log).misfit[0]
 
 
 class TestMisfit:
     def test_it_is_the_root_mean_square_per_action_in_its_own_unit(self):
         policy = linear(3, 2)
         log = path(lambda o: np.zeros((len(o), 2)))._replace(theta=np.array([0] * 6 + [3, -4], np.float32))
-        fit = explain(policy, log)
+        fit = fit_policy(policy, log)
         np.testing.assert_allclose(fit.misfit, [3, 4])
         np.testing.assert_array_equal(fit.theta, log.theta)
         assert fit.explained == 0
 
     def test_a_policy_s_own_rollout_has_none(self):
         policy = linear(1, 1)
-        fit = explain(policy, rollout(Follow(), policy, np.array([0.3, 0.1], np.float32), 3))
+        fit = fit_policy(policy, rollout(Follow(), policy, np.array([0.3, 0.1], np.float32), 3))
         assert fit.misfit[0] == 0
         assert fit.explained == 1
 
     def test_parameters_of_another_size_are_refused(self):
         log = path(lambda o: o[:, :1])._replace(theta=np.zeros(7, np.float32))
         with pytest.raises(TrajectoryError, match="has 7 parameters, this one's 4"):
-            explain(linear(3, 1), log)
+            fit_policy(linear(3, 1), log)
 
 
 def learner(**options):
@@ -217,7 +217,7 @@ class TestNetworks:
         config = dataclasses.replace(config, policy=dataclasses.replace(config.policy, hidden=hidden))
         agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=0)
         agent.learn(total_episodes=config.design.constants)
-        assert np.all(agent.state.effects > 0)
+        assert np.all(agent.state.param_sensitivity > 0)
 
     def test_the_default_learns_with_a_network_too(self):
         config = ddopg.preset("default")

@@ -1,4 +1,4 @@
-"""The memo of pairs: what it hands out is what would be computed anew, to the bit, whatever happened to it before."""
+"""The cache of pairs: what it hands out is what would be computed anew, to the bit, whatever came before."""
 
 import copy
 
@@ -12,8 +12,8 @@ from ddopg.config import Config, SelectionConfig, SurrogateConfig
 from ddopg.core import log_likelihood_cache as P
 from ddopg.core.memory import Memory, add
 from ddopg.core.selection import Selection
-from ddopg.core.surrogate_data import prepare
-from ddopg.core.time_grid import View
+from ddopg.core.surrogate_data import Sample, prepare
+from ddopg.core.time_grid import TimeGrid
 from ddopg.core.types import make_trajectory
 from ddopg.policies import linear, mlp, squashed
 
@@ -33,37 +33,39 @@ def path(policy, seed, steps=HORIZON):
     return make_trajectory(theta, observations, actions, rng.standard_normal(steps), horizon=HORIZON)
 
 
-def kind(policy, decisions=0, rows=ROWS):
-    return P.Kind(policy, SurrogateConfig(decisions=decisions), View(HORIZON, decisions, 1, 1.0), rows)
+def key(policy, decisions=0, rows=ROWS):
+    return P.CacheKey(
+        policy, SurrogateConfig(decisions=decisions), TimeGrid(HORIZON, decisions, 1, 1.0), rows
+    )
 
 
-def table(memo, trajectories, now=0):
+def table(cache, trajectories, now=0):
     """The log-likelihoods of all pairs of them, (n, n, K)."""
-    seats = memo.seat(trajectories, now)
-    memo.complete(seats, memo.stacked(seats))
-    return np.asarray(memo.values)[np.ix_(seats, seats)]
+    slots = cache.assign_slots(trajectories, now)
+    cache.complete(slots, cache.stack(slots))
+    return np.asarray(cache.values)[np.ix_(slots, slots)]
 
 
 @pytest.fixture
-def few_seats(monkeypatch):
-    monkeypatch.setattr(P, "MOST_NUMBERS", 0)  # no more than are in use at a time
+def few_slots(monkeypatch):
+    monkeypatch.setattr(P, "MAX_NUMBERS", 0)  # no more than are in use at a time
 
 
 @pytest.fixture
 def computed(monkeypatch):
-    """The pairs of seats computed since, without those that fill up a program."""
+    """The pairs of slots computed since, without those that fill up a program."""
     found, original = [], P._with_pairs
 
-    def noting(values, policy, config, i, j, seats_i, seats_j, *rest):
-        found.extend(zip(seats_i.tolist(), seats_j.tolist(), strict=True))
-        return original(values, policy, config, i, j, seats_i, seats_j, *rest)
+    def noting(values, pairs, *rest):
+        found.extend(zip(pairs.policy_slots.tolist(), pairs.trajectory_slots.tolist(), strict=True))
+        return original(values, pairs, *rest)
 
     monkeypatch.setattr(P, "_with_pairs", noting)
     monkeypatch.setattr(P, "_fill", lambda indices, number: indices)
     return found
 
 
-@pytest.mark.usefixtures("few_seats")
+@pytest.mark.usefixtures("few_slots")
 @pytest.mark.parametrize("decisions", [0, 8])
 @pytest.mark.parametrize("name", POLICIES)
 def test_whoever_came_and_went_the_numbers_are_those_of_a_new_memo(name, decisions):
@@ -75,36 +77,36 @@ def test_whoever_came_and_went_the_numbers_are_those_of_a_new_memo(name, decisio
         st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=ROWS, unique=True), min_size=1, max_size=8)
     )
     def check(visits):
-        memo = P.Pairs(kind(policy, decisions))
+        cache = P.LogLikelihoodCache(key(policy, decisions))
         for now, visit in enumerate(visits):
             chosen = [paths[k] for k in visit]
-            again = table(P.Pairs(kind(policy, decisions)), chosen[::-1])[::-1, ::-1]
-            np.testing.assert_array_equal(table(memo, chosen, now), again)
+            again = table(P.LogLikelihoodCache(key(policy, decisions)), chosen[::-1])[::-1, ::-1]
+            np.testing.assert_array_equal(table(cache, chosen, now), again)
 
     check()
 
 
 def test_one_more_trajectory_costs_one_row_and_one_column(computed):
-    memo, paths = P.Pairs(kind(POLICIES["linear"])), []
+    cache, paths = P.LogLikelihoodCache(key(POLICIES["linear"])), []
     for number in range(1, ROWS + 1):
         paths.append(path(POLICIES["linear"], number))
-        table(memo, paths, number)
+        table(cache, paths, number)
         assert len(computed) == len(set(computed)) == number**2
-    table(memo, [paths[3], paths[0]], 9)
+    table(cache, [paths[3], paths[0]], 9)
     assert len(computed) == ROWS**2
 
 
-@pytest.mark.usefixtures("few_seats")
+@pytest.mark.usefixtures("few_slots")
 def test_those_used_longest_ago_are_forgotten_first(computed):
-    memo, policy = P.Pairs(kind(POLICIES["linear"], rows=3)), POLICIES["linear"]
+    cache, policy = P.LogLikelihoodCache(key(POLICIES["linear"], rows=3)), POLICIES["linear"]
     a, b, c, d = (path(policy, seed) for seed in range(4))
     for now, visit in enumerate(([a], [b], [c], [a], [d])):  # d takes the place of b
-        table(memo, visit, now)
+        table(cache, visit, now)
     computed.clear()
-    table(memo, [c, a, d], 5)
+    table(cache, [c, a, d], 5)
     assert len(computed) == 6  # each knows itself
     computed.clear()
-    table(memo, [b], 6)
+    table(cache, [b], 6)
     assert len(computed) == 1
 
 
@@ -113,13 +115,15 @@ def test_states_that_share_a_memo_do_not_mislead_each_other():
     policy, everything = POLICIES["linear"], Selection(np.arange(3), np.ones(3, int))
     config = Config(selection=SelectionConfig(size=ROWS))
     first = add(add(Memory(), path(policy, 1)), path(policy, 2))
-    held = (np.zeros(policy.size, np.float32), np.ones(policy.size, np.float32), policy, config)
-    first, _ = prepare(first, Selection(np.arange(2), np.ones(2, int)), *held)
+    held = (np.zeros(policy.size, np.float32), policy, config)
+    both = Selection(np.arange(2), np.ones(2, int))
+    _, cache = prepare(first, Sample(both, np.ones(policy.size, np.float32), 1.0), *held)
     for seed in (3, 4, 3):
         forked = add(first, path(policy, seed))
-        _, shared = prepare(forked, everything, *held)
-        _, alone = prepare(forked._replace(pairs=None), everything, *held)
-        np.testing.assert_array_equal(shared.table, alone.table)
+        sample = Sample(everything, np.ones(policy.size, np.float32), 1.0)
+        shared, cache = prepare(forked, sample, *held, cache)
+        alone, _ = prepare(forked, sample, *held)
+        np.testing.assert_array_equal(shared.log_p, alone.log_p)
 
 
 def test_a_copy_of_a_state_goes_on_like_the_state():
@@ -129,35 +133,36 @@ def test_a_copy_of_a_state_goes_on_like_the_state():
     for one in (agent, other):
         one.learn(total_episodes=60)
     assert agent.incumbent.theta.tobytes() == other.incumbent.theta.tobytes()
-    assert copy.copy(agent.state.memory.pairs) is None
 
 
 def test_another_stride_policy_or_length_scale_begins_anew():
     policy = POLICIES["linear"]
     memory = add(add(Memory(), path(policy, 1, 3)), path(policy, 2, 4))
 
-    def table_of(memory, number, length_scale=1.0, decisions=4):
+    def told(memory, cache, length_scale=1.0, decisions=4):
         surrogate = SurrogateConfig(length_scale=(length_scale,), decisions=decisions)
         config = Config(surrogate=surrogate, selection=SelectionConfig(size=ROWS))
-        selection = Selection(np.arange(number), np.ones(number, int))
-        arguments = (selection, np.zeros(policy.size), np.ones(policy.size), policy, config)
-        kept, evidence = prepare(memory, *arguments)
-        _, anew = prepare(memory._replace(pairs=None), *arguments)
-        np.testing.assert_array_equal(evidence.table, anew.table)
-        return kept
+        everything = Selection(np.arange(memory.size), np.ones(memory.size, int))
+        arguments = (Sample(everything, np.ones(policy.size), 1.0), np.zeros(policy.size), policy, config)
+        data, cache = prepare(memory, *arguments, cache)
+        anew, _ = prepare(memory, *arguments)
+        np.testing.assert_array_equal(data.log_p, anew.log_p)
+        return cache
 
-    memory = add(table_of(memory, 2), path(policy, 3, 12))
-    assert memory.pairs.kind.view.stride == 1
-    memory = table_of(memory, 3)
-    assert memory.pairs.kind.view.stride == 5
-    table_of(memory, 3, length_scale=0.5)
-    table_of(memory, 3, decisions=0)
+    cache = told(memory, None)
+    assert cache.key.grid.stride == 1
+    assert told(memory, cache) is cache
+    memory = add(memory, path(policy, 3, 12))
+    cache = told(memory, cache)
+    assert cache.key.grid.stride == 5
+    told(memory, cache, length_scale=0.5)
+    told(memory, cache, decisions=0)
 
 
 def test_a_failure_while_computing_leaves_a_memo_that_works(monkeypatch):
     policy = POLICIES["linear"]
-    memo, paths = P.Pairs(kind(policy)), [path(policy, seed) for seed in range(3)]
-    expected = table(memo, paths)
+    cache, paths = P.LogLikelihoodCache(key(policy)), [path(policy, seed) for seed in range(3)]
+    expected = table(cache, paths)
 
     def failing(values, *rest):
         values.delete()  # as a program does with what is donated to it
@@ -166,20 +171,20 @@ def test_a_failure_while_computing_leaves_a_memo_that_works(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(P, "_with_pairs", failing)
         with pytest.raises(MemoryError):
-            table(memo, [*paths, path(policy, 9)])
-    np.testing.assert_array_equal(table(memo, paths), expected)
+            table(cache, [*paths, path(policy, 9)])
+    np.testing.assert_array_equal(table(cache, paths), expected)
 
 
 def test_rewards_come_in_the_unit_asked_for():
-    memo, one = P.Pairs(kind(POLICIES["linear"])), path(POLICIES["linear"], 1)
-    seats = memo.seat([one], 0)
+    cache, one = P.LogLikelihoodCache(key(POLICIES["linear"])), path(POLICIES["linear"], 1)
+    slots = cache.assign_slots([one], 0)
     for worth in (1.0, 4.0, 1.0):
-        rewards = memo.stacked(seats, worth).rewards
+        rewards = cache.stack(slots, worth).rewards
         assert rewards[0].tolist() == pytest.approx([one.rewards.sum() / worth])
 
 
 def test_the_table_does_not_outgrow_its_bound():
     for decisions in (0, 8):
-        values = P.Pairs(kind(POLICIES["linear"], decisions)).values
-        assert 2**19 < values.size <= P.MOST_NUMBERS
-    assert len(P.Pairs(kind(POLICIES["linear"], rows=1500)).values) == 1500
+        values = P.LogLikelihoodCache(key(POLICIES["linear"], decisions)).values
+        assert 2**19 < values.size <= P.MAX_NUMBERS
+    assert len(P.LogLikelihoodCache(key(POLICIES["linear"], rows=1500)).values) == 1500

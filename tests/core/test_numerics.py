@@ -24,6 +24,7 @@ HORIZON = 3
 def play(config, rewards, rollouts=12, horizon=HORIZON, readings=1.0, theta=None):
     """Tell rollouts whose rewards `rewards(k, rng)` invents; θ can be forced on all proposals."""
     rng, state, infos = np.random.default_rng(0), init(POLICY, config, 0), []
+    cache = None
     while state.memory.size < rollouts:
         state, proposals = ask(state, POLICY, config)
         for proposal in proposals:
@@ -33,16 +34,16 @@ def play(config, rewards, rollouts=12, horizon=HORIZON, readings=1.0, theta=None
                 actions = POLICY.act(proposal.theta, observations)
             paid = rewards(state.memory.size, rng) * np.ones(horizon)
             trajectory = make_trajectory(proposal.theta, observations, actions, paid, horizon=horizon)
-            state, info = tell(state, proposal, trajectory, POLICY, config)
+            state, info, cache = tell(state, proposal, trajectory, POLICY, config, cache)
             infos.append(info)
     return state, infos
 
 
 def assert_sound(state, infos):
-    for array in (state.centre, state.average, state.incumbent.theta):
+    for array in (state.centre, state.ema_params, state.incumbent.theta):
         assert np.isfinite(array).all()
     assert np.isfinite(state.incumbent.value)
-    assert not np.isnan(state.effects).any()
+    assert not np.isnan(state.param_sensitivity).any()
     for info in infos[-3:]:
         assert np.isfinite([info.incumbent, info.predicted, info.lower_bound, info.ess]).all()
         assert info.outcome in ("converged", "step_limit")
@@ -84,7 +85,7 @@ class TestEveryPreset:
     def test_a_single_trajectory_leads_until_there_are_more(self, name):
         state, (first, *_) = ask(init(POLICY, quick(name), 0), POLICY, quick(name))
         trajectory = make_trajectory(first.theta, np.ones((3, 1)), np.ones((3, 1)), -np.ones(3), horizon=3)
-        state, info = tell(state, first, trajectory, POLICY, quick(name))
+        state, info, _ = tell(state, first, trajectory, POLICY, quick(name))
         np.testing.assert_array_equal(state.centre, first.theta)
         assert (info.incumbent, info.outcome, info.remark) == (-3.0, "initial_design", "")
 
@@ -98,7 +99,7 @@ class TestEveryPreset:
         for _ in range(3):
             state, proposals = ask(state, POLICY, config)
             same = proposals[0]._replace(theta=theta)
-            state, info = tell(state, same, one, POLICY, config)
+            state, info, _ = tell(state, same, one, POLICY, config)
         assert_sound(state, [info])
         assert "all policies are the same" in info.remark
 
@@ -152,7 +153,7 @@ def test_readings_too_large_for_their_square_are_left_alone_and_the_run_can_be_r
     agent = ddopg.DDOPG(Huge(), config=quick(), run_directory=tmp_path / "run")
     agent.learn(total_episodes=10)
     agent.close()
-    assert np.isinf(agent.state.effects).any()
+    assert np.isinf(agent.state.param_sensitivity).any()
     again = ddopg.DDOPG.resume(tmp_path / "run", env=Huge())
     assert contents(again.state) == contents(agent.state)
     assert "readings beyond 1e19 have no unit, their gains stay" in again.store.log()[-1]["remark"]

@@ -1,6 +1,6 @@
 """Every optimiser of the table on objectives with known maxima; the stop rule; SGHMC's physics."""
 
-from functools import partial
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,9 @@ KEY = jax.random.key(0)
 
 def run(objective, start, config, **changes):
     optimiser = OPTIMISERS[config.optimiser](config, KEY)
-    options = {"steps": config.steps, "tolerance": config.tolerance, "window": config.window} | changes
+    config = dataclasses.replace(config, **changes)
     start = jnp.asarray(start, jnp.float32)
-    return jax.jit(lambda t: maximise(objective, t, optimiser, optimiser.init(t), **options))(start)
+    return jax.jit(lambda t: maximise(objective, t, optimiser, optimiser.init(t), config))(start)
 
 
 def parabola(x):
@@ -36,7 +36,9 @@ RATES = {"sgd": 0.02, "adam": 0.02, "momentum": 0.002, "sghmc": 0.005}
 @pytest.mark.parametrize("name", OPTIMISERS)
 @pytest.mark.parametrize(("objective", "best"), [(parabola, (1.0, -2.0)), (banana, (1.0, 1.0))])
 def test_every_optimiser_climbs(name, objective, best):
-    config = SearchConfig(optimiser=name, learning_rate=RATES[name], noise=1e-6, steps=6000, tolerance=0.0)
+    config = SearchConfig(
+        optimiser=name, learning_rate=RATES[name], sghmc_temperature=1e-6, steps=6000, tolerance=0.0
+    )
     found = run(objective, [-0.5, 0.5], config)
     np.testing.assert_allclose(found.theta, best, atol=0.05)
     assert found.outcome == Outcome.STEP_LIMIT
@@ -45,7 +47,9 @@ def test_every_optimiser_climbs(name, objective, best):
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_the_first_step_goes_uphill(name):
-    found = run(parabola, [3.0, 3.0], SearchConfig(optimiser=name, learning_rate=1e-3, noise=0.0), steps=2)
+    found = run(
+        parabola, [3.0, 3.0], SearchConfig(optimiser=name, learning_rate=1e-3, sghmc_temperature=0.0), steps=2
+    )
     assert parabola(found.theta) > parabola(jnp.array([3.0, 3.0]))
 
 
@@ -92,11 +96,15 @@ def test_an_infinite_gradient_is_not_followed():
 def test_the_optimiser_state_can_be_carried_on():
     config = SearchConfig(optimiser="momentum", learning_rate=0.01, momentum=0.9)
     optimiser = OPTIMISERS["momentum"](config, KEY)
-    go = partial(maximise, parabola, optimiser=optimiser, tolerance=0.0, window=9)
+
+    def go(start, opt_state, steps):
+        settings = dataclasses.replace(config, tolerance=0.0, steps=steps)
+        return maximise(parabola, start, optimiser, opt_state, settings)
+
     start = jnp.array([5.0, 5.0])
-    whole = go(start, memory=optimiser.init(start), steps=20)
-    half = go(start, memory=optimiser.init(start), steps=10)
-    rest = go(half.theta, memory=half.memory, steps=10)
+    whole = go(start, optimiser.init(start), steps=20)
+    half = go(start, optimiser.init(start), steps=10)
+    rest = go(half.theta, half.opt_state, steps=10)
     np.testing.assert_allclose(rest.theta, whole.theta, rtol=1e-6)
 
 

@@ -13,12 +13,14 @@ import ddopg.core.surrogate as S
 import ddopg.core.surrogate_data as V
 from ddopg.config import Config, SelectionConfig, SurrogateConfig
 from ddopg.core import estimators
+from ddopg.core.acquisitions import OBJECTIVES
 from ddopg.core.memory import Memory, add
 from ddopg.core.selection import Selection
+from ddopg.core.time_grid import SubsampledTrajectory
 from ddopg.errors import ConfigError
 from ddopg.policies import linear, mlp, squashed
 from tests import reference
-from tests.problems import evidence_of, random_problem, trajectories_of
+from tests.problems import random_problem, surrogate_data_of, trajectories_of
 
 BEST = 0.4  # the highest estimate of a stored policy, as far as the acquisition functions are told
 
@@ -40,25 +42,28 @@ def remembered(problem):
 
 
 def prepare(memory, selection, problem, rows, **changes):
-    """The evidence for the problem's target, every parameter with unit 1."""
-    unit, about = np.ones(problem.policy.size), whole(config(problem, **changes), rows)
-    return V.prepare(memory, selection, problem.target, unit, problem.policy, about)
+    """The data for the problem's target, every parameter with scale 1."""
+    sample = V.Sample(selection, np.ones(problem.policy.size), reward_scale=1.0)
+    return V.prepare(memory, sample, problem.target, problem.policy, whole(config(problem, **changes), rows))[
+        0
+    ]
 
 
 def log_likelihoods(problem, theta, **changes):
     """log p̃(τⱼ|θ) of every trajectory, the fast way: (N, K)."""
     one = partial(S.log_likelihoods, problem.policy, jnp.asarray(theta), config=config(problem, **changes))
-    return jax.vmap(one)(*map(jnp.asarray, (problem.observations, problem.actions, 1.0 * problem.alive)))
+    arrays = map(jnp.asarray, (problem.observations, problem.actions, 1.0 * problem.alive))
+    return jax.vmap(lambda *path: one(SubsampledTrajectory(None, *path, None)))(*arrays)
 
 
-def evidence(problem, counts=None, epsilon=0.0, **changes):
+def data(problem, counts=None, epsilon=0.0, **changes):
     log_p = jnp.stack([log_likelihoods(problem, theta, **changes) for theta in problem.thetas])
     mixture = partial(estimators.log_mixture, counts=counts, epsilon=epsilon)
-    return evidence_of(problem, jax.vmap(mixture, in_axes=2, out_axes=1)(log_p), counts)
+    return surrogate_data_of(problem, jax.vmap(mixture, in_axes=2, out_axes=1)(log_p), counts)
 
 
 def estimated(problem, theta=None, **changes):
-    return estimate(problem, problem.target if theta is None else theta, evidence(problem), **changes)
+    return estimate(problem, problem.target if theta is None else theta, data(problem), **changes)
 
 
 def estimate(problem, theta, held, bound=3.0, **changes):
@@ -67,7 +72,7 @@ def estimate(problem, theta, held, bound=3.0, **changes):
 
 
 def objective(policy, theta, held, unit, chosen):
-    return S.objective(S.log_weights(policy, theta, held, chosen), held, unit, BEST, chosen)
+    return S.objective_value(S.log_weights(policy, theta, held, chosen), held, unit, BEST, chosen)
 
 
 @pytest.mark.usefixtures("float64")
@@ -85,18 +90,18 @@ class TestAgainstTheOracle:
         slow = reference.surrogate_weights(
             problem.slow_trajectories, problem.slow_policies, mu, problem.sigma
         )
-        log_w = S.log_surrogate_weights(log_likelihoods(problem, problem.target), evidence(problem).log_q)
+        log_w = S.log_surrogate_weights(log_likelihoods(problem, problem.target), data(problem).log_q)
         np.testing.assert_allclose(jnp.exp(log_w[:, 0]), slow, rtol=1e-9)
 
-    @pytest.mark.parametrize("normalisation", ["weights", "count"])
-    def test_estimate(self, seed, normalisation):
+    @pytest.mark.parametrize("estimator", ["weighted", "importance_sampling"])
+    def test_estimate(self, seed, estimator):
         problem = random_problem(seed)
         mu = problem.slow_policy(problem.target)
         w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
         R = problem.returns.tolist()
-        mean = {"weights": reference.weighted, "count": reference.plain}[normalisation](w, R)
+        mean = {"weighted": reference.weighted, "importance_sampling": reference.plain}[estimator](w, R)
         ess = reference.ess_self_normalised(w)
-        fast = estimated(problem, normalisation=normalisation, delta=0.3)
+        fast = estimated(problem, estimator=estimator, delta=0.3)
         assert fast.mean == pytest.approx(mean, rel=1e-8)
         assert fast.variance == pytest.approx(reference.weighted_variance(w, R), rel=1e-8)
         assert fast.ess == pytest.approx(ess, rel=1e-8)
@@ -107,7 +112,7 @@ class TestAgainstTheOracle:
         problem = random_problem(seed)
         mu = problem.slow_policy(problem.target)
         w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
-        fast = estimated(problem, normalisation="count", baseline=True).mean
+        fast = estimated(problem, estimator="baselined").mean
         assert fast == pytest.approx(reference.baselined(w, problem.returns.tolist()), rel=1e-7)
 
     def test_objectives(self, seed):
@@ -129,24 +134,24 @@ class TestAgainstTheOracle:
             "probability_of_improvement": scipy.stats.norm.logcdf(z),
             "expected_improvement": reference.expected_improvement(mean, deviation, BEST) / 3.0,
         }
-        assert set(expected) == set(S.OBJECTIVES)
+        assert set(expected) == set(OBJECTIVES)
         for name, value in expected.items():
             chosen = config(problem, objective=name, penalty=0.07, delta=0.3, width=1.5)
-            fast = objective(problem.policy, jnp.asarray(problem.target), evidence(problem), 3.0, chosen)
+            fast = objective(problem.policy, jnp.asarray(problem.target), data(problem), 3.0, chosen)
             # The deviation has a floor of 10⁻⁴ units; everything else is exact.
             assert fast == pytest.approx(value, rel=1e-5, abs=1e-6), name
 
     @pytest.mark.parametrize("decisions", [0, 5])
     def test_weights_are_the_same_at_once_and_one_by_one(self, seed, decisions, monkeypatch):
         problem = random_problem(seed)
-        held, chosen = evidence(problem, decisions=decisions), config(problem, decisions=decisions)
+        held, chosen = data(problem, decisions=decisions), config(problem, decisions=decisions)
         theta = jnp.asarray(problem.target)
 
         def gain(theta):
             return objective(problem.policy, theta, held, 2.0, chosen)
 
         at_once = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
-        monkeypatch.setattr(S, "AT_ONCE", 0)
+        monkeypatch.setattr(S, "MAX_ACTIVATIONS", 0)
         one_by_one = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
         for first, second in zip(at_once, one_by_one, strict=True):
             np.testing.assert_allclose(second, first, rtol=1e-10, atol=1e-12)
@@ -164,7 +169,7 @@ class TestAgainstTheOracle:
             problem.sigma,
             epsilon,
         )
-        held = evidence(problem, epsilon=epsilon)
+        held = data(problem, epsilon=epsilon)
         target = jnp.asarray(problem.target)
         fast = estimate(problem, target, held, epsilon=epsilon)
         assert (float(fast.mean), float(fast.ess)) == pytest.approx(slow, rel=1e-7)
@@ -191,8 +196,8 @@ class TestLimits:
 
     def test_a_huge_length_scale_gives_the_plain_average(self):
         problem = random_problem(1, sigma=(1e6, 1e6))
-        for normalisation in ("weights", "count"):
-            found = estimated(problem, normalisation=normalisation)
+        for estimator in ("weighted", "importance_sampling"):
+            found = estimated(problem, estimator=estimator)
             assert found.mean == pytest.approx(problem.returns.mean(), abs=1e-6)
             assert found.ess == pytest.approx(len(problem.returns), rel=1e-6)
 
@@ -220,7 +225,7 @@ class TestLimits:
 class TestGradient:
     def test_proposition_1_is_autodiff_is_finite_differences(self):
         problem = random_problem(2)
-        held, target = evidence(problem), jnp.asarray(problem.target)
+        held, target = data(problem), jnp.asarray(problem.target)
 
         def mean(theta):
             return estimate(problem, theta, held).mean
@@ -239,8 +244,8 @@ class TestGradient:
         problem = random_problem(5)
         policy = squashed(mlp(3, 2, (4,)), (-1.0, -2.0), (1.0, 3.0))
         theta = jnp.asarray(np.random.default_rng(0).standard_normal(policy.size))
-        held = evidence(problem)
-        for name in S.OBJECTIVES:
+        held = data(problem)
+        for name in OBJECTIVES:
             chosen = config(problem, objective=name)
             value = lambda t: objective(policy, t, held, 3.0, chosen)
             differences = [(value(theta + h) - value(theta - h)) / 2e-6 for h in 1e-6 * np.eye(len(theta))]
@@ -248,7 +253,7 @@ class TestGradient:
 
     def test_a_lone_trajectory_is_a_stationary_point(self):
         problem = random_problem(0, number=1)
-        held, theta = evidence(problem), jnp.asarray(problem.thetas[0])
+        held, theta = data(problem), jnp.asarray(problem.thetas[0])
         for name in ("penalty", "lower_bound", "ess_bonus"):
             gradient = jax.grad(
                 lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
@@ -281,8 +286,8 @@ def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_m
     log_p = jnp.stack([log_likelihoods(problem, theta) for theta in problem.thetas])
     assert log_p.dtype == jnp.float32
     assert jnp.max(log_p) < -1e6
-    held = evidence(problem)
-    for name in S.OBJECTIVES:
+    held = data(problem)
+    for name in OBJECTIVES:
         value, gradient = jax.value_and_grad(
             lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
         )(jnp.asarray(problem.target))
@@ -291,10 +296,10 @@ def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_m
 
 
 class TestPrepare:
-    def test_the_evidence_is_that_of_the_selected_trajectories(self):
+    def test_the_data_are_those_of_the_selected_trajectories(self):
         problem = random_problem(7)
         chosen = Selection(np.array([1, 4, 5]), np.array([2, 1, 1]))
-        _, held = prepare(remembered(problem), chosen, problem, 8)
+        held = prepare(remembered(problem), chosen, problem, 8)
         rows = np.array([1, 1, 4, 5])
         part = problem._replace(
             **{
@@ -313,7 +318,7 @@ class TestPrepare:
         problem = random_problem(7)
         memory, chosen = remembered(problem), Selection(np.arange(6), np.ones(6, int))
         target = jnp.asarray(problem.target, jnp.float32)
-        prepared = [prepare(memory, chosen, problem, rows)[1] for rows in (6, 11)]
+        prepared = [prepare(memory, chosen, problem, rows) for rows in (6, 11)]
         found = [estimate(problem, target, held) for held in prepared]
         for a, b in zip(found[0][:4], found[1][:4], strict=True):
             assert a == pytest.approx(float(b), rel=1e-5)
@@ -348,7 +353,7 @@ class TestPerDecisionWeights:
             problem.slow_policy(problem.target),
             problem.sigma,
         )
-        held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
+        held = data(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
         fast = estimate(problem, problem.target, held, decisions=5)
         assert fast.mean == pytest.approx(slow, rel=1e-8)
 
@@ -365,7 +370,7 @@ class TestPerDecisionWeights:
         rewards[:, 1] = problem.returns  # everything is earned in the second step
 
         def mean(problem):
-            held = evidence(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
+            held = data(problem, decisions=5)._replace(rewards=jnp.asarray(rewards))
             return float(estimate(problem, problem.target, held, decisions=5).mean)
 
         actions = problem.actions.copy()
@@ -389,102 +394,104 @@ class TestLengthScaleFromTheData:
     @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
     def test_the_ess_at_the_centre_is_the_share_asked_for(self, share):
         table, at = self.tables(random_problem(3, number=10))
-        c = V.sharpness_for_ess(table, at, jnp.ones(10), share)
+        c = V.fit_inverse_temperature(table, at, jnp.ones(10), share)
         ess = estimators.effective_sample_size(c * at - estimators.log_mixture(c * table))
         assert ess == pytest.approx(10 * share, rel=1e-4)
 
-    def test_the_prepared_evidence_has_that_share_at_the_centre(self):
+    def test_the_prepared_data_have_that_share_at_the_centre(self):
         problem = random_problem(3, number=10)
         selection = Selection(np.arange(10), np.ones(10, int))
-        _, held = prepare(remembered(problem), selection, problem, 12, ess_share=0.4)
+        held = prepare(remembered(problem), selection, problem, 12, ess_share=0.4)
         assert estimate(problem, problem.target, held, ess_share=0.4).ess == pytest.approx(4, rel=1e-3)
-        expected = held.sharpness * self.tables(problem)[0]
-        np.testing.assert_allclose(held.table[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
+        expected = held.inverse_temperature * self.tables(problem)[0]
+        np.testing.assert_allclose(held.log_p[:10, :10, 0], expected, rtol=1e-4, atol=1e-4)
 
     def test_the_length_scale_in_use_given_by_hand_does_the_same(self):
         problem = random_problem(3, number=10)
         memory, selection = remembered(problem), Selection(np.arange(10), np.ones(10, int))
-        _, held = prepare(memory, selection, problem, 12, ess_share=0.4)
+        held = prepare(memory, selection, problem, 12, ess_share=0.4)
         scale = V.length_scale_in_use(problem.policy, held, config(problem, ess_share=0.4))
         sigma = problem.sigma * scale / scipy.stats.gmean(problem.sigma)
-        _, given = prepare(memory, selection, problem._replace(sigma=sigma), 12)
-        assert given.sharpness == 1
-        np.testing.assert_allclose(given.table, held.table, rtol=1e-3, atol=1e-4)
+        given = prepare(memory, selection, problem._replace(sigma=sigma), 12)
+        assert given.inverse_temperature == 1
+        np.testing.assert_allclose(given.log_p, held.log_p, rtol=1e-3, atol=1e-4)
 
     def test_it_is_the_geometric_mean_where_actions_differ(self):
         chosen = SurrogateConfig(length_scale=(0.5, 8.0))
-        held = SimpleNamespace(sharpness=jnp.asarray(4.0))
+        held = SimpleNamespace(inverse_temperature=jnp.asarray(4.0))
         assert V.length_scale_in_use(linear(1, 2), held, chosen) == pytest.approx(2.0 / 2)
 
     def test_padding_rows_do_not_count(self):
         table, at = self.tables(random_problem(3, number=6))
-        alone = V.sharpness_for_ess(table, at, jnp.ones(6), 0.5)
-        padded = V.sharpness_for_ess(
+        alone = V.fit_inverse_temperature(table, at, jnp.ones(6), 0.5)
+        padded = V.fit_inverse_temperature(
             jnp.pad(table, ((0, 3), (0, 3))), jnp.pad(at, (0, 3)), jnp.pad(jnp.ones(6), (0, 3)), 0.5
         )
         assert padded == pytest.approx(float(alone), rel=1e-6)
 
     def test_units_of_the_action_do_not_matter(self):
         table, at = self.tables(random_problem(3, number=10))
-        c, d = (V.sharpness_for_ess(f * table, f * at, jnp.ones(10), 0.3) for f in (1.0, 100.0))
+        c, d = (V.fit_inverse_temperature(f * table, f * at, jnp.ones(10), 0.3) for f in (1.0, 100.0))
         assert c == pytest.approx(100 * float(d), rel=1e-5)
 
 
 @pytest.mark.usefixtures("float64")
 class TestStartCorrection:
-    """Luck of the start is not merit of the policy."""
+    """What the start explains is not due to the policy."""
 
     @staticmethod
-    def data(seed=0, number=40, noise=0.1, luck=(3.0, -2.0, 0.0), merit=0.0):
-        """Rewards of two stretches: luck and merit in the first, noise in both; the starts; the policies."""
+    def data(seed=0, number=40, noise=0.1, start_effect=(3.0, -2.0, 0.0), policy_effect=0.0):
+        """Rewards of two stretches: both effects in the first, noise in both; the starts; the policies."""
         rng = np.random.default_rng(seed)
         starts, policies = rng.standard_normal((number, 3)), rng.standard_normal((number, 2))
         deserved = noise * rng.standard_normal((number, 2))
-        deserved[:, 0] += merit * np.sin(policies[:, 0])
+        deserved[:, 0] += policy_effect * np.sin(policies[:, 0])
         rewards = deserved.copy()
-        rewards[:, 0] += starts @ np.array(luck)
+        rewards[:, 0] += starts @ np.array(start_effect)
         return jnp.asarray(rewards), jnp.asarray(starts), jnp.asarray(policies), deserved
 
-    @pytest.mark.parametrize("merit", [0.0, 3.0])
-    def test_what_the_start_explains_is_taken_away(self, merit):
-        rewards, starts, policies, deserved = self.data(merit=merit)
-        corrected = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+    @pytest.mark.parametrize("policy_effect", [0.0, 3.0])
+    def test_what_the_start_explains_is_taken_away(self, policy_effect):
+        rewards, starts, policies, deserved = self.data(policy_effect=policy_effect)
+        corrected = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
         wrong = (rewards - deserved)[:, 0], (corrected - deserved)[:, 0]
         assert np.std(wrong[1]) < 0.15 * np.std(wrong[0])
         assert corrected.mean() == pytest.approx(float(rewards.mean()), abs=1e-9)
 
-    def test_merit_of_policies_is_not_taken_for_luck(self):
+    def test_what_policies_explain_is_not_taken_for_the_start(self):
         """Beside a strong effect of the policies the start's share is found only if both are explained together."""
-        rewards, starts, policies, deserved = self.data(number=25, merit=30.0)
-        together = V.without_start_effect(rewards, starts, policies, jnp.ones(25))
-        apart = V.without_start_effect(rewards, starts, jnp.zeros_like(policies), jnp.ones(25))
+        rewards, starts, policies, deserved = self.data(number=25, policy_effect=30.0)
+        together = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(25))
+        apart = V.subtract_initial_state_effect(rewards, starts, jnp.zeros_like(policies), jnp.ones(25))
         assert np.std(together - deserved) < 0.5 * np.std(apart - deserved)
 
     def test_each_stretch_is_judged_by_itself(self):
         rewards, starts, policies, deserved = self.data()
         drowned = rewards.at[:, 1].add(100 * np.random.default_rng(1).standard_normal(40))
-        corrected = V.without_start_effect(drowned, starts, policies, jnp.ones(40))
+        corrected = V.subtract_initial_state_effect(drowned, starts, policies, jnp.ones(40))
         assert np.std((corrected - deserved)[:, 0]) < 0.3
 
     def test_a_start_that_explains_nothing_changes_nothing(self):
-        rewards, starts, policies, _ = self.data(luck=(0.0, 0.0, 0.0))
-        corrected = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        rewards, starts, policies, _ = self.data(start_effect=(0.0, 0.0, 0.0))
+        corrected = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
         np.testing.assert_array_equal(corrected, rewards)
 
     def test_units_of_start_and_reward_do_not_matter_and_a_constant_entry_does_no_harm(self):
-        rewards, starts, policies, _ = self.data(merit=1.0)
-        base = V.without_start_effect(rewards, starts, policies, jnp.ones(40))
+        rewards, starts, policies, _ = self.data(policy_effect=1.0)
+        base = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
         moved = starts * jnp.array([[1e3, 1e-3, 1.0]]) + 5
-        scaled = V.without_start_effect(7 * rewards, moved, 100 * policies, jnp.ones(40))
+        scaled = V.subtract_initial_state_effect(7 * rewards, moved, 100 * policies, jnp.ones(40))
         np.testing.assert_allclose(scaled, 7 * base, rtol=1e-6, atol=1e-6)
-        with_constant = V.without_start_effect(rewards, starts.at[:, 2].set(4.0), policies, jnp.ones(40))
+        with_constant = V.subtract_initial_state_effect(
+            rewards, starts.at[:, 2].set(4.0), policies, jnp.ones(40)
+        )
         assert np.isfinite(with_constant).all()
 
     def test_padding_rows_do_not_count(self):
-        rewards, starts, policies, _ = self.data(number=12, luck=(1.0, -1.0, 0.0), merit=5.0)
-        alone = V.without_start_effect(rewards, starts, policies, jnp.ones(12))
+        rewards, starts, policies, _ = self.data(number=12, start_effect=(1.0, -1.0, 0.0), policy_effect=5.0)
+        alone = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(12))
         rows = ((0, 5), (0, 0))
-        padded = V.without_start_effect(
+        padded = V.subtract_initial_state_effect(
             *(jnp.pad(x, rows) for x in (rewards, starts, policies)), jnp.pad(jnp.ones(12), (0, 5))
         )
         assert not np.allclose(alone, rewards)
@@ -493,7 +500,9 @@ class TestStartCorrection:
     def test_the_left_out_errors_are_those_of_fits_without_the_trajectory(self):
         """The choice of explanation rests on them: here the slow way, one fit per left-out trajectory."""
         rewards, starts, policies = (np.asarray(values) for values in self.data(number=10, noise=1.0)[:3])
-        corrected = V.without_start_effect(*map(jnp.asarray, (rewards, starts, policies)), jnp.ones(10))
+        corrected = V.subtract_initial_state_effect(
+            *map(jnp.asarray, (rewards, starts, policies)), jnp.ones(10)
+        )
         x, y = (starts - starts.mean(0)) / starts.std(0), rewards - rewards.mean(0)
         distances = np.square(policies[:, None] - policies[None]).sum(-1)
         kernel = np.exp(-distances / (0.6 * np.median(distances[distances > 0])))
@@ -513,7 +522,9 @@ class TestStartCorrection:
 
     def test_a_single_trajectory_stays_as_it_is(self):
         rewards = jnp.asarray([[1.0, 2.0]])
-        corrected = V.without_start_effect(rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones((1, 2)), jnp.ones(1))
+        corrected = V.subtract_initial_state_effect(
+            rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones((1, 2)), jnp.ones(1)
+        )
         np.testing.assert_allclose(corrected, rewards)
 
 
@@ -523,7 +534,7 @@ class TestStoredPolicies:
         problem = random_problem(2)
         memory, selection = remembered(problem), Selection(np.arange(6), np.ones(6, int))
         for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
-            _, held = prepare(memory, selection, problem, 8, **changes)
+            held = prepare(memory, selection, problem, 8, **changes)
             stored = S.stored_returns(held, config(problem, **changes))
             fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
             np.testing.assert_allclose(stored[:6], fresh, rtol=1e-4, atol=1e-5)
@@ -538,7 +549,7 @@ class TestFisher:
         problem = problem._replace(alive=np.ones_like(problem.alive))
         actions = np.stack([problem.policy.act(problem.thetas[0], o) for o in problem.observations[0]])[None]
         problem = problem._replace(actions=actions)
-        F = S.fisher(problem.policy, jnp.asarray(problem.thetas[0]), evidence(problem), config(problem))
+        F = S.fisher(problem.policy, jnp.asarray(problem.thetas[0]), data(problem), config(problem))
         step = 1e-3 * np.random.default_rng(0).standard_normal(problem.policy.size)
         drop = -log_likelihoods(problem, problem.thetas[0] + step)[0, 0] / 40
         assert drop == pytest.approx(float(0.5 * step @ F @ step), rel=1e-6)
@@ -548,7 +559,7 @@ class TestFisher:
         theta = jnp.asarray(problem.target)
         disturbed = problem._replace(observations=problem.observations + 9.0 * ~problem.alive[..., None])
         held = [
-            evidence(problem)._replace(observations=jnp.asarray(p.observations)) for p in (problem, disturbed)
+            data(problem)._replace(observations=jnp.asarray(p.observations)) for p in (problem, disturbed)
         ]
         a, b = (S.fisher(problem.policy, theta, h, config(problem)) for h in held)
         np.testing.assert_allclose(a, b, rtol=1e-9)

@@ -6,54 +6,54 @@ import pytest
 
 import ddopg.core.surrogate as S
 from ddopg.config import SurrogateConfig
-from ddopg.core.time_grid import View, compared, comparison_times, stack, stride_for
+from ddopg.core.time_grid import TimeGrid, choose_stride, choose_times, stack, subsample
 from ddopg.core.types import make_trajectory
 from ddopg.policies import linear
 
 
 def test_actions_are_compared_densely_at_first_and_then_at_a_stride():
-    assert comparison_times(100, 6, 10).tolist() == [0, 1, 2, 3, 13, 23]
-    assert comparison_times(15, 6, 10).tolist() == [0, 1, 2, 3, 13, 15]
-    assert comparison_times(4, 6, 1).tolist() == [0, 1, 2, 3]
-    assert comparison_times(7, 0, 1).tolist() == list(range(7))
+    assert choose_times(100, 6, 10).tolist() == [0, 1, 2, 3, 13, 23]
+    assert choose_times(15, 6, 10).tolist() == [0, 1, 2, 3, 13, 15]
+    assert choose_times(4, 6, 1).tolist() == [0, 1, 2, 3]
+    assert choose_times(7, 0, 1).tolist() == list(range(7))
 
 
 @pytest.mark.parametrize("longest", [1, 7, 50, 99, 100, 101, 500, 1000])
 @pytest.mark.parametrize("decisions", [6, 7, 100])
 def test_the_stride_is_the_smallest_that_reaches_the_end_of_the_longest_episode(longest, decisions):
     def end(stride):
-        return comparison_times(2000, decisions, stride)[-1] + stride
+        return choose_times(2000, decisions, stride)[-1] + stride
 
-    stride = stride_for(longest, decisions)
+    stride = choose_stride(longest, decisions)
     assert end(stride) >= longest
     assert stride == 1 or end(stride - 1) < longest
-    assert stride_for(longest, 0) == 1
+    assert choose_stride(longest, 0) == 1
 
 
 def test_every_lived_step_and_every_reward_is_counted_once():
     observations = np.arange(9.0)[:, None]
     trajectory = make_trajectory(np.zeros(2), observations, -observations, np.arange(9.0), horizon=12)
-    thin = compared(trajectory, View(12, decisions=4, stride=3, discount=1.0))
+    thin = subsample(trajectory, TimeGrid(12, decisions=4, stride=3, discount=1.0))
     assert thin.observations[:, 0].tolist() == [0, 1, 2, 5]
     assert thin.actions[:, 0].tolist() == [0, -1, -2, -5]
-    assert thin.lived.tolist() == [1, 1, 3, 4]
+    assert thin.step_counts.tolist() == [1, 1, 3, 4]
     assert thin.rewards.tolist() == [0, 1, 2 + 3 + 4, 5 + 6 + 7 + 8]
-    whole = compared(trajectory, View(12, decisions=0, stride=1, discount=0.5))
-    assert whole.lived.tolist() == [1] * 9 + [0] * 3
+    whole = subsample(trajectory, TimeGrid(12, decisions=0, stride=1, discount=0.5))
+    assert whole.step_counts.tolist() == [1] * 9 + [0] * 3
     assert whole.rewards.tolist() == pytest.approx([sum(0.5**t * t for t in range(9))])
 
 
 def test_rewards_beyond_the_range_of_their_type_are_told_in_a_larger_unit():
     huge = make_trajectory(np.zeros(2), np.ones((2, 1)), np.ones((2, 1)), [1e300, 2e300], horizon=3)
-    assert compared(huge, View(3, 3, 1, 1.0), worth=1e300).rewards.tolist() == [1, 2, 0]
+    assert subsample(huge, TimeGrid(3, 3, 1, 1.0), worth=1e300).rewards.tolist() == [1, 2, 0]
 
 
 def test_stacked_rows_are_filled_up_with_dead_ones():
     paths = [make_trajectory([g, 0], np.ones((3, 1)), np.ones((3, 1)), [g] * 3, horizon=4) for g in (1, 2)]
-    rows = stack([compared(path, View(4, 0, 1, 1.0)) for path in paths], number=3)
+    rows = stack([subsample(path, TimeGrid(4, 0, 1, 1.0)) for path in paths], number=3)
     assert rows.thetas[:, 0].tolist() == [1, 2, 0]
     assert rows.observations.shape == (3, 4, 1)
-    assert rows.lived.tolist() == [[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 0]]
+    assert rows.step_counts.tolist() == [[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 0]]
     assert rows.rewards.tolist() == [[3], [6], [0]]
 
 
@@ -64,11 +64,10 @@ def test_a_compared_action_counts_for_all_the_steps_it_stands_for():
         np.zeros(2), np.ones((10, 1)), np.full((10, 1), 0.3), np.ones(10), horizon=12
     )
     log_p = []
-    for view, config in (
-        (View(12, 0, 1, 1.0), SurrogateConfig()),
-        (View(12, 4, 3, 1.0), SurrogateConfig(decisions=4)),
+    for grid, config in (
+        (TimeGrid(12, 0, 1, 1.0), SurrogateConfig()),
+        (TimeGrid(12, 4, 3, 1.0), SurrogateConfig(decisions=4)),
     ):
-        row = compared(trajectory, view)
-        arrays = map(jnp.asarray, (row.observations, row.actions, row.lived))
-        log_p.append(S.log_likelihoods(policy, theta, *arrays, config))
+        row = subsample(trajectory, grid)
+        log_p.append(S.log_likelihoods(policy, theta, row, config))
     assert log_p[1][-1] == pytest.approx(float(log_p[0][0]), rel=1e-6)

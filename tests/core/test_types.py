@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ddopg.core.types import make_trajectory, returns_of
+from ddopg.core.types import compute_return, make_trajectory
 from ddopg.errors import TrajectoryError
 
 
@@ -34,8 +34,8 @@ def test_an_episode_that_did_not_terminate_was_truncated():
 
 def test_the_return_is_the_discounted_sum_of_rewards():
     rewards = np.array([1.0, -2.0, 4.0, 0.0])
-    assert returns_of(rewards) == 3
-    assert returns_of(rewards, 0.5) == 1 - 1 + 1
+    assert compute_return(rewards) == 3
+    assert compute_return(rewards, 0.5) == 1 - 1 + 1
 
 
 @pytest.mark.parametrize(

@@ -182,8 +182,10 @@ class TestAblations:
         assert sum(job.budget for job in quick) < sum(job.budget for job in full) / 30
 
     def test_changed_replaces_fields_and_fields_of_parts(self):
-        config = changed(preset("paper"), {"discount": 0.5, "search.steps": 7, "search.noise": 2.0})
-        assert (config.discount, config.search.steps, config.search.noise) == (0.5, 7, 2.0)
+        config = changed(
+            preset("paper"), {"discount": 0.5, "search.steps": 7, "search.sghmc_temperature": 2.0}
+        )
+        assert (config.discount, config.search.steps, config.search.sghmc_temperature) == (0.5, 7, 2.0)
         paper = preset("paper")
         back = dataclasses.replace(config, discount=1.0, search=paper.search)
         assert back == paper

@@ -38,7 +38,7 @@ WORLD, RAISES, TRAPPED = (f"tests.worlds:{name}-v0" for name in ("Follow", "Rais
 SPACE = {"exploration.noise": Range(0.3, 4.0), "search.steps": Range(2, 40)}
 PLAN = Plan(WORLD, "default", 40, 2, (7000, 7001, 7002, 7003, 7004), "area", SPACE)
 QUICK = ["--steps", "30", "--eval-episodes", "2", "--seeds", "2", "--fresh-seeds", "5", "--quiet"]
-QUICK += ["--params", "exploration.noise", "search.jump"]
+QUICK += ["--params", "exploration.noise", "restart.threshold"]
 
 
 def address(directory):
@@ -113,9 +113,9 @@ class TestRanges:
             "selection.rule": ("latest", "best"),
         }
         assert (space["search.radius"].whole, space["search.steps"].whole) == (False, True)
-        assert list(space_of("default", ["search.steps", "search.jump"], path)) == [
+        assert list(space_of("default", ["search.steps", "restart.threshold"], path)) == [
             "search.steps",
-            "search.jump",
+            "restart.threshold",
         ]
 
     @pytest.mark.parametrize(
@@ -130,7 +130,11 @@ class TestRanges:
             ([], '"selection.rule" = {low = 1, high = 2}', "is no number; give a list of values"),
             ([], '"selection.rule" = ["latest", "bst", "best"]', "did you mean 'best'"),
             ([], '"search.radius" = 1', "or a list of at least two values, got 1"),
-            ([], '"search.follow" = {low = -1, high = 1}', "settings that cannot be: search.follow"),
+            (
+                [],
+                '"incumbent.ema_rate" = {low = -1, high = 1}',
+                "settings that cannot be: incumbent.ema_rate",
+            ),
             ([], '"serch.follow" = {low = 1, high = 2}', "no setting called 'serch.follow'"),
         ],
     )
@@ -364,7 +368,7 @@ class TestCommand:
         assert told["note"]["seeds"] == [7000, 7001]
         assert len(told["note"]["scores"]) == 2
         assert told["note"]["version"] == ddopg.__version__
-        assert set(told["changes"]) <= {"exploration.noise", "search.jump"}
+        assert set(told["changes"]) <= {"exploration.noise", "restart.threshold"}
         config = parse(["train", "cartpole", "--config", str(path)]).config
         assert flattened(to_dict(config)) == flattened(to_dict(preset("default"))) | told["changes"]
         if told["changes"]:

@@ -14,7 +14,7 @@ import pytest
 from ddopg import report
 from ddopg.cli.reproduce import recipe
 from ddopg.core import estimators
-from ddopg.core.algorithm import gather
+from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.problem import build_policy
 from ddopg.core.surrogate import estimate, log_weights
 from ddopg.report import section
@@ -182,13 +182,13 @@ def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimato
     reading, seen = readings[3], visit()
     seen.page.select_option("#run", "3")
     policy, config = build_policy(reading.about.problem, reading.about.config), reading.about.config.surrogate
-    _, evidence, *_ = gather(reading.state, policy, reading.about.config)
+    _, data, *_ = build_surrogate_data(reading.state, policy, reading.about.config)
     sample = section.sampled(reading, policy)
     (line, *_) = section.lines(reading, sample)
     thetas = section.policies_on(line, reading.state.incumbent.theta, sample.unit).astype(np.float32)
     found = np.array(seen.page.evaluate(CURVE))
     bound = reading.state.return_bound
-    believe = jax.jit(lambda at: estimate(log_weights(policy, at, evidence, config), evidence, bound, config))
+    believe = jax.jit(lambda at: estimate(log_weights(policy, at, data, config), data, bound, config))
     own = jax.vmap(believe)(thetas)
     for column, expected in enumerate((own.mean, np.sqrt(own.variance), own.ess, own.lower_bound)):
         assert np.allclose(found[:, column], expected, rtol=1e-3, atol=1e-3 * bound)
@@ -197,11 +197,9 @@ def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimato
 def test_the_weights_of_the_memory_are_those_of_the_run_itself(visit, readings):
     reading, seen = readings[0], visit()
     policy, config = build_policy(reading.about.problem, reading.about.config), reading.about.config.surrogate
-    _, evidence, selection, *_ = gather(reading.state, policy, reading.about.config)
-    log_w = jax.jit(log_weights, static_argnums=(0, 3))(
-        policy, reading.state.incumbent.theta, evidence, config
-    )
-    own = estimate(log_w, evidence, 1.0, config)
+    _, data, selection, *_ = build_surrogate_data(reading.state, policy, reading.about.config)
+    log_w = jax.jit(log_weights, static_argnums=(0, 3))(policy, reading.state.incumbent.theta, data, config)
+    own = estimate(log_w, data, 1.0, config)
     top = int(np.argmax(own.weights))
     first = seen.page.locator("#memory-table tbody tr").first.inner_text().split("\t")
     assert int(first[0]) == selection.indices[top] + 1

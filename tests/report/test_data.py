@@ -17,7 +17,7 @@ from ddopg.cli import reproduce
 from ddopg.cli.main import main, parse
 from ddopg.cli.reproduce import recipe
 from ddopg.core import estimators
-from ddopg.core.algorithm import gather
+from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.problem import build_policy
 from ddopg.errors import ArtefactError
 from ddopg.experiments.bench.stats import iqm
@@ -126,8 +126,8 @@ class TestSection:
     def test_the_distances_are_the_runs_own_likelihoods(self, readings, which):
         _, policy, sample = self.sample(readings, which)
         n = len(sample.rows)
-        found = section.distances(policy, np.asarray(sample.evidence.thetas)[:n], sample)
-        own = np.asarray(sample.evidence.table)[:n, :n, -1]
+        found = section.distances(policy, np.asarray(sample.data.thetas)[:n], sample)
+        own = np.asarray(sample.data.log_p)[:n, :n, -1]
         assert np.allclose(-found / (2 * sample.sigma**2), own, rtol=1e-3, atol=1e-3 * np.abs(own).max())
 
     def test_the_runs_sigma_gives_the_ess_that_the_run_asks_for(self, readings, which):
@@ -137,7 +137,7 @@ class TestSection:
             assert sample.sigma == pytest.approx(math.exp(1.5))
             return
         at = -section.distances(policy, reading.state.centre[None], sample)[0] / (2 * sample.sigma**2)
-        between = section.distances(policy, np.asarray(sample.evidence.thetas)[: len(sample.rows)], sample)
+        between = section.distances(policy, np.asarray(sample.data.thetas)[: len(sample.rows)], sample)
         log_q = estimators.log_mixture(-between / (2 * sample.sigma**2))
         ess = estimators.effective_sample_size(at - log_q)
         assert ess == pytest.approx(max(share * len(sample.rows), 1), rel=0.05)
@@ -161,9 +161,9 @@ def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monk
     reading = readings[0]
     policy = build_policy(reading.about.problem, reading.about.config)
     sample = section.sampled(reading, policy)
-    _, evidence, selection, _, _ = gather(reading.state, policy, reading.about.config)
+    _, data, selection, _, _ = build_surrogate_data(reading.state, policy, reading.about.config)
     weights = section._believe(
-        policy, reading.about.config.surrogate, reading.state.incumbent.theta, evidence
+        policy, reading.about.config.surrogate, reading.state.incumbent.theta, data
     ).weights
     assert set(sample.rows) == set(np.argsort(-np.asarray(weights)[: len(selection.indices)])[:4])
     assert section.cross_section(readings[3])["lines"][0]["own"] is None, (
@@ -217,7 +217,9 @@ class TestHowToReproduce:
         config = dataclasses.replace(
             config,
             policy=dataclasses.replace(config.policy, hidden=(7, 3), squash=not config.policy.squash),
-            surrogate=dataclasses.replace(config.surrogate, length_scale=(0.5, 1e-7), baseline=True),
+            surrogate=dataclasses.replace(
+                config.surrogate, length_scale=(0.5, 1e-7), initial_state_correction=True
+            ),
             discount=0.97,
         )
         command = {"preset": preset, "steps": 77, "check": False, "time_limit": 3.5, "eval_episodes": 4}

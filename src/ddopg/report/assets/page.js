@@ -3,7 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 const count = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one : many}`;
-const PURPOSES = ["design", "explore", "fresh", "check", "added"];
+const PURPOSES = ["design", "explore", "random", "check", "added"];
 let chosen = null; // { run, sample, line, distances, curve } of the run in detail
 
 function groupName(group) {
@@ -147,7 +147,7 @@ function drawRollouts(run) {
 
 function purposeName(run, purpose) {
   const names = { design: "initial design", explore: run.config.exploration.noise ? "around the centre" : "centre of the search",
-    fresh: "fresh random policy", check: "re-check of the average", added: "added from outside" };
+    random: "random policy", check: "re-check of the average", added: "added from outside" };
   return names[purpose] || purpose;
 }
 
