@@ -11,8 +11,7 @@ import jax
 import numpy as np
 
 import ddopg
-from ddopg.core import algorithm
-from ddopg.core import surrogate_data
+from ddopg.core import algorithm, surrogate_data
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.envs.adapter import make
 from ddopg.envs.base import initial_observation

@@ -235,7 +235,15 @@ class AnnealingConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that defines a learner; the same config, seed and machine give the same run."""
+    """Everything that defines a learner; the same config, seed and machine give the same run.
+
+    Example:
+        >>> import dataclasses
+        >>> config = preset("default")
+        >>> wider = dataclasses.replace(config, search=dataclasses.replace(config.search, radius=1.0))
+        >>> wider.search.radius
+        1.0
+    """
 
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     design: DesignConfig = field(default_factory=DesignConfig)
@@ -305,7 +313,21 @@ PRESETS = {"default": DEFAULT, "paper": PAPER, "released": RELEASED}
 
 
 def preset(name: str) -> Config:
-    """The configuration of that name."""
+    """The configuration of that name.
+
+    Args:
+        name: `default` (ours), `paper` (the paper's equations and Table 1) or `released` (the authors' code).
+
+    Returns:
+        A frozen record; `dataclasses.replace` makes another one of it.
+
+    Raises:
+        UnknownNameError: if there is no such preset.
+
+    Example:
+        >>> preset("paper").selection.size
+        50
+    """
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]

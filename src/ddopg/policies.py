@@ -22,7 +22,18 @@ from ddopg.errors import SpaceError, require
 
 
 class Policy(NamedTuple):
-    """A deterministic policy class a = act(θ, observation)."""
+    """A deterministic policy class a = act(θ, observation): a record of functions, without parameters of its own.
+
+    `mlp`, `linear` and `custom` make one, `squashed`, `clipped` and `normalised` wrap one.
+
+    Example:
+        >>> import numpy as np
+        >>> policy = linear(observation_size=2, action_size=1)
+        >>> policy.size
+        3
+        >>> policy.act(np.array([1.0, 2.0, 0.5]), np.array([10.0, 1.0])).tolist()
+        [12.5]
+    """
 
     size: int  # D
     init: Callable[[jax.Array], Any]  # key → θ
@@ -69,7 +80,21 @@ def mlp(
     hidden: tuple[int, ...] = (16, 16),
     activation: Callable[[Any], Any] = tanh,
 ) -> Policy:
-    """Fully connected tanh network with a linear output; without hidden layers, a linear policy with bias."""
+    """Fully connected network with a linear output; without hidden layers, a linear policy with bias.
+
+    Args:
+        observation_size: numbers per observation, O.
+        action_size: numbers per action, A.
+        hidden: units of each hidden layer; empty for a linear policy.
+        activation: of the hidden layers; it must take NumPy and JAX arrays alike, as `tanh` and `relu` here do.
+
+    Returns:
+        The policy class; its parameters are all weights and biases, layer by layer, the output's bias last.
+
+    Example:
+        >>> mlp(4, 1, hidden=(16, 16)).size
+        369
+    """
     layers = tuple(pairwise((observation_size, *hidden, action_size)))
     size = sum(rows * columns + columns for rows, columns in layers)
 
@@ -113,7 +138,19 @@ def mlp(
 
 
 def linear(observation_size: int, action_size: int) -> Policy:
-    """a = K·observation + b."""
+    """a = K·observation + b.
+
+    Args:
+        observation_size: numbers per observation, O.
+        action_size: numbers per action, A.
+
+    Returns:
+        The policy class; its parameters are K, row by row of the observation, and b.
+
+    Example:
+        >>> linear(4, 1).size
+        5
+    """
     return mlp(observation_size, action_size, ())
 
 
@@ -125,8 +162,30 @@ def custom(
 ) -> Policy:
     """A policy class of your own, such as a module of Flax or Equinox.
 
-    `init(key)` gives its parameters, any pytree of arrays; `apply(parameters, observation)` the raw action (A,) for
-    one observation (O,). It must be deterministic, and smooth enough to be differentiated.
+    It must be deterministic, and smooth enough to be differentiated.
+
+    Args:
+        init: `init(key)` gives its parameters, any pytree of arrays.
+        apply: `apply(parameters, observation)` gives the raw action (A,) for one observation (O,).
+        observation_size: numbers per observation, O.
+        action_size: numbers per action, A.
+
+    Returns:
+        The policy class, for `DDOPG(…, policy=…)`.
+
+    Raises:
+        SpaceError: if `apply` does not give `action_size` numbers.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> policy = custom(
+        ...     init=lambda key: {"gain": jnp.array([2.0])},
+        ...     apply=lambda parameters, observation: -parameters["gain"] * observation,
+        ...     observation_size=1,
+        ...     action_size=1,
+        ... )
+        >>> policy.size
+        1
     """
     example, unravel = ravel_pytree(init(jax.random.key(0)))
     answer = jax.eval_shape(apply, unravel(example), jnp.zeros(observation_size))
@@ -153,19 +212,73 @@ def custom(
 
 @cache
 def squashed(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:
-    """tanh onto the action range: a = mid + half · tanh(policy)."""
+    """tanh onto the action range: a = mid + half · tanh(policy).
+
+    Args:
+        policy: what is wrapped.
+        low: the smallest action, (A,).
+        high: the largest action, (A,).
+
+    Returns:
+        The policy class with the same parameters; its `action_scale` is half the range.
+
+    Raises:
+        SpaceError: if a bound is infinite, or low is not below high.
+
+    Example:
+        >>> import numpy as np
+        >>> policy = squashed(linear(1, 1), low=(0.0,), high=(4.0,))
+        >>> policy.act(np.zeros(2), np.array([3.0])).tolist()
+        [2.0]
+    """
     return _bounded(policy, low, high, tanh)
 
 
 @cache
 def clipped(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:
-    """[−1, 1] onto the action range, and not beyond: a = mid + half · clip(policy)."""
+    """[−1, 1] onto the action range, and not beyond: a = mid + half · clip(policy).
+
+    Args:
+        policy: what is wrapped.
+        low: the smallest action, (A,).
+        high: the largest action, (A,).
+
+    Returns:
+        The policy class with the same parameters; its `action_scale` is half the range.
+
+    Raises:
+        SpaceError: if a bound is infinite, or low is not below high.
+
+    Example:
+        >>> import numpy as np
+        >>> policy = clipped(linear(1, 1), low=(0.0,), high=(4.0,))
+        >>> policy.act(np.array([9.0, 0.0]), np.array([3.0])).tolist()
+        [4.0]
+    """
     return _bounded(policy, low, high, lambda x: _namespace(x).clip(x, -1.0, 1.0))
 
 
 @cache
 def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ...]) -> Policy:
-    """The policy sees (observation − centre) / scale."""
+    """The policy sees (observation − centre) / scale.
+
+    Args:
+        policy: what is wrapped.
+        centre: what counts as zero of each observation, (O,).
+        scale: what counts as one of each observation, (O,).
+
+    Returns:
+        The policy class with the same parameters.
+
+    Raises:
+        SpaceError: if a scale is not positive.
+
+    Example:
+        >>> import numpy as np
+        >>> policy = normalised(linear(1, 1), centre=(20.0,), scale=(5.0,))
+        >>> policy.act(np.array([1.0, 0.0]), np.array([30.0])).tolist()
+        [2.0]
+    """
     require(all(s > 0 for s in scale), f"observation scales must be positive, got {scale}", SpaceError)
     centre_, scale_ = np.asarray(centre, np.float32), np.asarray(scale, np.float32)
 
@@ -192,8 +305,27 @@ def make_policy(
     high: np.ndarray,
     network: Policy | None = None,
 ) -> Policy:
-    """The policy that a configuration asks for, given the sizes and the action range; or a `network` of your own in
-    the place of the configured one."""
+    """The policy class that a configuration asks for.
+
+    Args:
+        config: the hidden layers, and whether the output is squashed onto the action range.
+        observation_size: numbers per observation, O.
+        low: the smallest action, (A,).
+        high: the largest action, (A,).
+        network: a policy class of your own in the place of the configured network.
+
+    Returns:
+        The policy class, squashed if the configuration says so.
+
+    Raises:
+        SpaceError: if the action range cannot be squashed onto, or the network has other actions.
+
+    Example:
+        >>> import numpy as np
+        >>> from ddopg.config import PolicyConfig
+        >>> make_policy(PolicyConfig(hidden=(), squash=True), 4, np.array([-1.0]), np.array([1.0])).size
+        5
+    """
     policy = network or mlp(observation_size, len(low), tuple(config.hidden))
     require(
         len(policy.action_scale) == len(low),

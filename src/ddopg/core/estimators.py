@@ -23,6 +23,10 @@ def expected_return(log_p: Array, R: Array) -> Array:
     """J(θ) = ∫ p(τ|θ) R(τ) dτ.  Eq. (1), eq:ExpectedCostDefinition.
 
     On a trajectory space that can be enumerated the integral is a sum over its N members.
+
+    Args:
+        log_p: log p(τᵢ|θ) of every trajectory of the space, (N,).
+        R: returns, (N,).
     """
     return jnp.sum(jnp.exp(log_p) * R)
 
@@ -31,13 +35,29 @@ def log_trajectory_likelihood(log_pi: Array, step_counts: Array, log_dynamics: A
     """log p(τ|θ) = log p(s₀) + Σₜ log p(sₜ₊₁|sₜ,aₜ) + log π(aₜ|sₜ; θ).  Eq. (2), eq:TrajectoryLikelihood.
 
     `log_dynamics` holds the terms without θ; they are unknown and cancel in every ratio, hence 0.
+
+    Args:
+        log_pi: log π(aₜ|sₜ; θ), (…, T).
+        step_counts: steps of the episode that each entry stands for, (…, T); 0 after the end.
+        log_dynamics: the terms without θ.
+
+    Returns:
+        log p(τ|θ), (…).
     """
     # A step that did not happen has log-density 0, not −∞: a short episode must not look unlikely.
     return log_dynamics + jnp.sum(jnp.where(step_counts > 0, step_counts * log_pi, 0.0), axis=-1)
 
 
 def log_prefix_likelihoods(log_pi: Array, step_counts: Array) -> Array:
-    """log p(τ₀…ₜ|θ) = Σᵤ≤ₜ log π(aᵤ|sᵤ; θ) for every t: Eq. (2) of each beginning of the trajectory."""
+    """log p(τ₀…ₜ|θ) = Σᵤ≤ₜ log π(aᵤ|sᵤ; θ) for every t: Eq. (2) of each beginning of the trajectory.
+
+    Args:
+        log_pi: log π(aₜ|sₜ; θ), (…, T).
+        step_counts: steps of the episode that each entry stands for, (…, T); 0 after the end.
+
+    Returns:
+        The log-likelihood up to each time, (…, T).
+    """
     return jnp.cumsum(jnp.where(step_counts > 0, step_counts * log_pi, 0.0), axis=-1)
 
 
@@ -45,17 +65,37 @@ def likelihood_ratio_gradient(log_p: Array, scores: Array, R: Array) -> Array:
     """∇J(θ) = ∫ p(τ|θ) ∇log p(τ|θ) R(τ) dτ.  Eq. (3), eq:LikelihoodRatioPolicyGradient.
 
     Enumerated as in `expected_return`.
+
+    Args:
+        log_p: log p(τᵢ|θ) of every trajectory of the space, (N,).
+        scores: ∇_θ log p(τᵢ|θ), (N, D).
+        R: returns, (N,).
+
+    Returns:
+        The gradient, (D,).
     """
     return jnp.einsum("n,nd,n->d", jnp.exp(log_p), scores, R)
 
 
 def monte_carlo_return(R: Array) -> Array:
-    """Ĵ_MC = 1/N Σᵢ R(τᵢ), τᵢ ~ p(τ|θ).  Eq. (4), eq:J_MC."""
+    """Ĵ_MC = 1/N Σᵢ R(τᵢ), τᵢ ~ p(τ|θ).  Eq. (4), eq:J_MC.
+
+    Args:
+        R: returns, (N,).
+    """
     return jnp.mean(R)
 
 
 def monte_carlo_gradient(scores: Array, R: Array) -> Array:
-    """∇Ĵ_MC = 1/N Σᵢ [Σₜ ∇log π(aₜ|sₜ; θ)] R(τᵢ).  Eq. (5), eq:J_grad_MC."""
+    """∇Ĵ_MC = 1/N Σᵢ [Σₜ ∇log π(aₜ|sₜ; θ)] R(τᵢ).  Eq. (5), eq:J_grad_MC.
+
+    Args:
+        scores: Σₜ ∇_θ log π(aₜ|sₜ; θ) of each trajectory, (N, D).
+        R: returns, (N,).
+
+    Returns:
+        The gradient, (D,).
+    """
     return jnp.mean(scores * R[:, None], axis=0)
 
 
@@ -63,25 +103,50 @@ def reweighted_expectation(log_p: Array, log_q: Array, R: Array) -> Array:
     """J(θ) = ∫ p(τ|θ') p(τ|θ)/p(τ|θ') R(τ) dτ.  Eq. (6), eq:ImportanceSamplingGeneral.
 
     Enumerated as in `expected_return`; q = p(·|θ') must cover p.
+
+    Args:
+        log_p: log p(τᵢ|θ) of every trajectory of the space, (N,).
+        log_q: log p(τᵢ|θ'), (N,).
+        R: returns, (N,).
     """
     return jnp.sum(jnp.exp(log_q) * jnp.exp(log_p - log_q) * R)
 
 
 def importance_sampling_return(log_w: Array, R: Array, counts: Array | None = None) -> Array:
-    """Ĵ_IS(θ) = 1/N Σᵢ w(τᵢ, θ) R(τᵢ).  Eqs. (7) and (8), eq:MCISCostEstimator."""
+    """Ĵ_IS(θ) = 1/N Σᵢ w(τᵢ, θ) R(τᵢ).  Eqs. (7) and (8), eq:MCISCostEstimator.
+
+    Args:
+        log_w: log importance weights, (N,).
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+    """
     number = R.shape[0] if counts is None else jnp.sum(counts)
     return _sum(counts, jnp.exp(_drop_padding(log_w, counts)) * R) / number
 
 
 def log_importance_weights(log_p: Array, log_p_behaviour: Array) -> Array:
-    """log w(τ, θ) = Σₜ log π(aₜ|sₜ; θ) − Σₜ log π(aₜ|sₜ; θ').  Eq. (9), eq:ImportanceWeights."""
+    """log w(τ, θ) = Σₜ log π(aₜ|sₜ; θ) − Σₜ log π(aₜ|sₜ; θ').  Eq. (9), eq:ImportanceWeights.
+
+    Args:
+        log_p: log-likelihoods under the policy θ, (N,).
+        log_p_behaviour: under the policy θ' that acted, (N,).
+
+    Returns:
+        log w, (N,).
+    """
     return log_p - log_p_behaviour
 
 
 def log_mixture(log_p: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
     """log q(τⱼ) = log 1/N Σᵢ p(τⱼ|θᵢ), the denominator of Eq. (10).  Row i: policy; column j: trajectory.
 
-    `epsilon` is relative to the largest likelihood of that trajectory.
+    Args:
+        log_p: log p(τⱼ|θᵢ), policy i, trajectory j, (M, N).
+        counts: how often each policy stands in the mixture, (M,); None means once each.
+        epsilon: added to the mixture, relative to the largest likelihood of that trajectory; 0 adds nothing.
+
+    Returns:
+        log q, (N,).
     """
     weights = None if counts is None else counts[:, None]
     number = log_p.shape[0] if counts is None else jnp.sum(counts)
@@ -93,7 +158,16 @@ def log_mixture(log_p: Array, counts: Array | None = None, epsilon: float = 0.0)
 
 
 def log_mixture_weights(log_p: Array, log_p_policies: Array, counts: Array | None = None) -> Array:
-    """log w(τ, θ) = Σₜ log π(aₜ|sₜ; θ) − log 1/N Σⱼ Πₜ π(aₜ|sₜ; θⱼ).  Eq. (10), eq:MixtureImportanceWeights."""
+    """log w(τ, θ) = Σₜ log π(aₜ|sₜ; θ) − log 1/N Σⱼ Πₜ π(aₜ|sₜ; θⱼ).  Eq. (10), eq:MixtureImportanceWeights.
+
+    Args:
+        log_p: log-likelihoods of the trajectories under the policy θ, (N,).
+        log_p_policies: under each of the policies that acted, (M, N).
+        counts: how often each policy stands in the mixture, (M,); None means once each.
+
+    Returns:
+        log w, (N,).
+    """
     return log_p - log_mixture(log_p_policies, counts)
 
 
@@ -103,6 +177,12 @@ def weighted_importance_sampling_return(
     """Ĵ_WIS(θ) = 1/Z Σᵢ w(τᵢ, θ) R(τᵢ), Z = Σᵢ w(τᵢ, θ).  Eqs. (11) and (22), eq:WeightedImportanceSampling.
 
     With Z = N it is `importance_sampling_return`.
+
+    Args:
+        log_w: log importance weights, (N,).
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+        epsilon: added to the denominator, as the released code does; 0 leaves the formula as printed.
     """
     return jnp.sum(normalised_weights(log_w, counts, epsilon) * R)
 
@@ -114,6 +194,12 @@ def per_decision_return(
 
     Consistent weighted per-decision importance sampling; `log_w` and `rewards` are (N, K). What happens after a
     reward cannot have caused it, so the later steps' mismatch need not count against it. K = 1 is Eq. (11).
+
+    Args:
+        log_w: log importance weights of each trajectory up to each time, (N, K).
+        rewards: what was earned from each time to the next, (N, K).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+        epsilon: added to the denominator, as the released code does; 0 leaves the formula as printed.
     """
     shares = jax.vmap(normalised_weights, in_axes=(1, None, None), out_axes=1)(log_w, counts, epsilon)
     return jnp.sum(shares * rewards)
@@ -124,6 +210,15 @@ def weighted_gradient(log_w: Array, scores: Array, R: Array, counts: Array | Non
 
     Eq. (12), eq:NormalizedPolicyGradient, derived in Eqs. (23) to (28),
     eq:WeightedImportanceSamplingPolicyGradient: normalising the weights acts as a baseline.
+
+    Args:
+        log_w: log importance weights, (N,).
+        scores: Σₜ ∇_θ log π(aₜ|sₜ; θ) of each trajectory, (N, D).
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+
+    Returns:
+        The gradient, (D,).
     """
     baseline = weighted_importance_sampling_return(log_w, R, counts)
     return jnp.einsum("n,nd,n->d", normalised_weights(log_w, counts), scores, R - baseline)
@@ -134,6 +229,11 @@ def optimal_baseline(log_w: Array, R: Array, counts: Array | None = None) -> Arr
 
     Since E[w] = 1, any b can be subtracted and added back without bias. 0 where all weights are equal. A factor on
     all weights cancels: the largest is set to 1, for squares of large ones would overflow.
+
+    Args:
+        log_w: log importance weights, (N,).
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
     """
     kept = _drop_padding(log_w, counts)
     w = jnp.exp(kept - jax.lax.stop_gradient(jnp.max(kept)))
@@ -144,19 +244,40 @@ def optimal_baseline(log_w: Array, R: Array, counts: Array | None = None) -> Arr
 
 
 def baselined_return(log_w: Array, R: Array, counts: Array | None = None) -> Array:
-    """Ĵ = b* + 1/N Σᵢ w(τᵢ, θ) (R(τᵢ) − b*): Eq. (8) with its optimal baseline."""
+    """Ĵ = b* + 1/N Σᵢ w(τᵢ, θ) (R(τᵢ) − b*): Eq. (8) with its optimal baseline.
+
+    Args:
+        log_w: log importance weights, (N,).
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+    """
     baseline = optimal_baseline(log_w, R, counts)
     return baseline + importance_sampling_return(log_w, R - baseline, counts)
 
 
 def normalised_weights(log_w: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
-    """w̄ᵢ = wᵢ / Σⱼ wⱼ, counts included: the share of row i in the estimate."""
+    """w̄ᵢ = wᵢ / Σⱼ wⱼ, counts included: the share of row i in the estimate.
+
+    Args:
+        log_w: log importance weights, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+        epsilon: added to the denominator, as the released code does; 0 leaves the formula as printed.
+
+    Returns:
+        w̄, (N,); they sum to one, unless epsilon takes some of it.
+    """
     shares = jnp.exp(_log_shares(log_w, counts, epsilon))
     return shares if counts is None else counts * shares
 
 
 def return_variance(log_w: Array, R: Array, counts: Array | None = None) -> Array:
-    """Σᵢ w̄ᵢ (R(τᵢ) − Ĵ_WIS)²: the variance of the return under θ, the shaded band of Fig. 1."""
+    """Σᵢ w̄ᵢ (R(τᵢ) − Ĵ_WIS)²: the variance of the return under θ, the shaded band of Fig. 1.
+
+    Args:
+        log_w: log importance weights, (N,).
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+    """
     w = normalised_weights(log_w, counts)
     return jnp.sum(w * jnp.square(R - jnp.sum(w * R)))
 
@@ -165,29 +286,60 @@ def renyi_lower_bound(mean: Array, d2: Array, count: Array | int, return_bound: 
     """E[R] ≥ Ĵ − ‖R‖∞ √((1−δ) d₂(p‖q) / (δ N)) with probability 1−δ.  Eq. (16), eq:LowerBound.
 
     d₂ is the exponentiated 2-Rényi divergence.
+
+    Args:
+        mean: Ĵ.
+        d2: d₂(p‖q).
+        count: N, the number of trajectories.
+        return_bound: ‖R‖∞, the largest possible |R(τ)|.
+        delta: δ, the probability that the bound does not hold.
     """
     return mean - return_bound * jnp.sqrt((1 - delta) * d2 / (delta * count))
 
 
 def paper_effective_sample_size(log_w: Array, counts: Array | None = None) -> Array:
-    """ESS = 1 / Σᵢ w̃(τᵢ, θ)².  Eq. (17), as printed: it is a sample size only for weights that sum to one."""
+    """ESS = 1 / Σᵢ w̃(τᵢ, θ)².  Eq. (17), as printed: it is a sample size only for weights that sum to one.
+
+    Args:
+        log_w: log importance weights, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+    """
     return jnp.exp(-logsumexp(2 * log_w, b=counts))
 
 
 def effective_sample_size(log_w: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
-    """ESS = (Σᵢ w̄ᵢ)² / Σᵢ w̄ᵢ², w̄ᵢ = wᵢ / Σⱼ wⱼ.  Eq. (17) on self-normalised weights: 1 ≤ ESS ≤ N."""
+    """ESS = (Σᵢ w̄ᵢ)² / Σᵢ w̄ᵢ², w̄ᵢ = wᵢ / Σⱼ wⱼ.  Eq. (17) on self-normalised weights: 1 ≤ ESS ≤ N.
+
+    Args:
+        log_w: log importance weights, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+        epsilon: added to the denominator, as the released code does; 0 leaves the formula as printed.
+    """
     # Normalise first: the difference of two large logarithms would lose every digit in float32.
     shares = jnp.exp(_log_shares(log_w, counts, epsilon))
     return jnp.square(_sum(counts, shares)) / (_sum(counts, jnp.square(shares)) + epsilon)
 
 
 def lower_bound(mean: Array, ess: Array, return_bound: Array | float, delta: float) -> Array:
-    """L = Ĵ − ‖R‖∞ √((1−δ)/δ · 1/ESS).  Eqs. (18) and (19), eq:ESSLowerBound: Eq. (16) with N/d₂ = ESS."""
+    """L = Ĵ − ‖R‖∞ √((1−δ)/δ · 1/ESS).  Eqs. (18) and (19), eq:ESSLowerBound: Eq. (16) with N/d₂ = ESS.
+
+    Args:
+        mean: Ĵ.
+        ess: the effective sample size.
+        return_bound: ‖R‖∞, the largest possible |R(τ)|.
+        delta: δ, the probability that the bound does not hold.
+    """
     return mean - return_bound * jnp.sqrt((1 - delta) / (delta * ess))
 
 
 def penalty(ess: Array, return_bound: Array | float, factor: float) -> Array:
-    """penalty(θ) = −‖R‖∞ γ √(1/ESS).  Eq. (20).  Negative: it is *added* to Ĵ."""
+    """penalty(θ) = −‖R‖∞ γ √(1/ESS).  Eq. (20).  Negative: it is *added* to Ĵ.
+
+    Args:
+        ess: the effective sample size.
+        return_bound: ‖R‖∞, the largest possible |R(τ)|.
+        factor: γ of the paper's Table 1.
+    """
     return -return_bound * factor * jnp.sqrt(1 / ess)
 
 

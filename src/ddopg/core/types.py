@@ -24,7 +24,7 @@ HostOrDevice = Any
 
 
 class Trajectory(NamedTuple):
-    """One rollout of one deterministic policy, padded to the horizon."""
+    """One rollout of one deterministic policy, padded to the horizon. `make_trajectory` makes one of your arrays."""
 
     theta: np.ndarray  # (D,)   float32, the parameters that acted; (0,) where nobody knows them
     observations: np.ndarray  # (H, O) float32, what the policy saw before each action
@@ -118,7 +118,12 @@ class Description(NamedTuple):
 
 
 def compute_return(rewards: np.ndarray, discount: float = 1.0) -> float:
-    """R(τ) = Σₜ γᵗ rₜ, the (discounted) return below Eq. (1). Rewards after the end are zero."""
+    """R(τ) = Σₜ γᵗ rₜ, the (discounted) return below Eq. (1). Rewards after the end are zero.
+
+    Args:
+        rewards: rₜ, (H,).
+        discount: γ.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.sum(rewards * discount ** np.arange(len(rewards))))
 
@@ -136,8 +141,28 @@ def make_trajectory(
 ) -> Trajectory:
     """Check the arrays of one episode (T ≤ horizon steps) and pad them with zeros to the horizon.
 
-    `truncated` defaults to "the episode did not terminate": then the clock, or the operator, ended it. Where nobody
-    knows the parameters that acted, `theta` is None.
+    More than seven parameters: each is one thing that a log says of an episode; all but the arrays are keywords.
+
+    Args:
+        theta: the parameters that acted, (D,), or None where nobody knows them.
+        observations: what the policy saw before each action, (T, O).
+        actions: what the policy answered, before any clipping by the environment, (T, A).
+        rewards: what each step earned, (T,).
+        horizon: the longest episode of the problem, H.
+        terminated: the task ended the episode: it fell, or it was solved.
+        truncated: the clock or the operator ended it; by default, if it did not terminate.
+        seed: what the environment was reset with, or −1 if the episode cannot be replayed.
+
+    Returns:
+        The trajectory, for `agent.tell` or `agent.add`.
+
+    Raises:
+        TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
+
+    Example:
+        >>> trajectory = make_trajectory(None, [[0.1], [0.2]], [[1.0], [0.5]], [1.0, 1.0], horizon=5)
+        >>> trajectory.length, trajectory.horizon, trajectory.truncated
+        (2, 5, True)
     """
     theta = np.asarray([] if theta is None else theta, np.float32)
     rewards = _finite("rewards", rewards, np.float64, ndim=1)
