@@ -42,7 +42,22 @@ Callback = Callable[[Any, Info], bool | None]
 
 
 class BaseCallback:
-    """The base of your own: override `_on_step`, and the other two where needed."""
+    """The base of your own: override `_on_step`, and the other two where needed.
+
+    Attributes:
+        model: the agent.
+        info: what the last `tell` reported.
+        n_calls: rollouts since the callback was made.
+        num_timesteps: environment steps so far.
+
+    Example:
+        >>> class Patience(BaseCallback):
+        ...     def _on_step(self):
+        ...         return self.n_calls < 3
+        >>> agent = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=20, callback=Patience())
+        >>> agent.state.memory.size
+        3
+    """
 
     model: Learner
     info: Info
@@ -53,14 +68,26 @@ class BaseCallback:
         self.num_timesteps = 0
 
     def __call__(self, agent: Learner, info: Info) -> bool:
-        """After each rollout; False ends the learning."""
+        """Called after each rollout.
+
+        Args:
+            agent: the learner.
+            info: what its `tell` reported.
+
+        Returns:
+            False ends the learning.
+        """
         self.model, self.info = agent, info
         self.n_calls += 1
         self.num_timesteps = info.steps
         return self._on_step() is not False
 
     def on_training_start(self, agent: Learner) -> None:
-        """Before the first rollout of a call of `learn`."""
+        """Called before the first rollout of a call of `learn`.
+
+        Args:
+            agent: the learner.
+        """
         self.model = agent
         self._on_training_start()
 
@@ -79,19 +106,34 @@ class BaseCallback:
 
 
 class CallbackList(BaseCallback):
-    """Several callbacks as one; each is called, and any of them may end the learning."""
+    """Several callbacks as one; each is called, and any of them may end the learning.
+
+    Args:
+        callbacks: functions of (agent, info), or objects of `BaseCallback`.
+
+    Example:
+        >>> returns = []
+        >>> both = CallbackList([lambda agent, info: returns.append(info.return_), StopTrainingOnMaxEpisodes(2)])
+        >>> _ = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=9, callback=both)
+        >>> len(returns)
+        2
+    """
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         super().__init__()
         self.callbacks = list(callbacks)
 
     def on_training_start(self, agent: Learner) -> None:
-        """Of those that want to hear it."""
+        """Pass it on to those that are objects of `BaseCallback`.
+
+        Args:
+            agent: the learner.
+        """
         for callback in self._objects():
             callback.on_training_start(agent)
 
     def on_training_end(self) -> None:
-        """Of those that want to hear it."""
+        """Pass it on to those that are objects of `BaseCallback`."""
         for callback in self._objects():
             callback.on_training_end()
 
@@ -122,7 +164,22 @@ class _Every(BaseCallback):
 
 
 class EveryNTimesteps(_Every):
-    """Calls another callback every `n_steps` environment steps."""
+    """Calls another callback every `n_steps` environment steps.
+
+    Args:
+        n_steps: environment steps from one call to the next, at least.
+        callback: what is called.
+
+    Raises:
+        ConfigError: if `n_steps` is below 1.
+
+    Example:
+        >>> steps = []
+        >>> now_and_then = EveryNTimesteps(50, lambda agent, info: steps.append(info.steps))
+        >>> _ = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=7, callback=now_and_then)
+        >>> all(later - sooner >= 1 for sooner, later in zip(steps, steps[1:]))
+        True
+    """
 
     def __init__(self, n_steps: int, callback: Callback) -> None:
         super().__init__("n_steps", n_steps)
@@ -133,7 +190,22 @@ class EveryNTimesteps(_Every):
 
 
 class CheckpointCallback(_Every):
-    """Saves the incumbent every `save_freq` steps as SAVE_PATH/PREFIX_STEPS_steps.safetensors."""
+    """Saves the incumbent every `save_freq` steps as SAVE_PATH/PREFIX_STEPS_steps.safetensors.
+
+    Args:
+        save_freq: environment steps from one file to the next, at least.
+        save_path: the directory of the files.
+        name_prefix: how their names begin.
+
+    Raises:
+        ConfigError: if `save_freq` is below 1.
+
+    Example:
+        >>> keep = CheckpointCallback(save_freq=20, save_path="checkpoints")
+        >>> _ = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=6, callback=keep)
+        >>> len(list(Path("checkpoints").glob("rl_model_*_steps.safetensors"))) > 0
+        True
+    """
 
     def __init__(
         self, save_freq: int, save_path: str | os.PathLike[str], name_prefix: str = "rl_model"
@@ -151,8 +223,26 @@ class EvalCallback(_Every):
 
     The episodes are extra: nothing is learnt from them, their steps are not counted. The best incumbent so far is
     kept as BEST_MODEL_SAVE_PATH/best_model.safetensors; everything measured as LOG_PATH/evaluations.npz
-    (`timesteps`, `results`). `callback_on_new_best` is called after a new best, `callback_after_eval` after each
-    evaluation.
+    (`timesteps`, `results`).
+
+    Args:
+        eval_env: an environment, or a vector of them, that nothing is learnt in.
+        callback_on_new_best: called after an evaluation that is better than all before.
+        callback_after_eval: called after each evaluation.
+        n_eval_episodes: episodes per evaluation.
+        eval_freq: environment steps from one evaluation to the next, at least.
+        log_path: the directory of evaluations.npz; none is written without it.
+        best_model_save_path: the directory of best_model.safetensors; none is written without it.
+
+    Raises:
+        ConfigError: if `eval_freq` or `n_eval_episodes` is below 1.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> evaluation = EvalCallback(gym.make("ddopg/Cartpole-v0"), eval_freq=30, n_eval_episodes=2)
+        >>> _ = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=6, callback=evaluation)
+        >>> evaluation.best_mean_reward >= evaluation.last_mean_reward
+        True
     """
 
     def __init__(
@@ -209,6 +299,17 @@ class StopTrainingOnRewardThreshold(BaseCallback):
     """Ends the learning once the best mean return of an `EvalCallback` reaches the threshold.
 
     Give it to that one as `callback_on_new_best`.
+
+    Args:
+        reward_threshold: the mean return that is enough.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> enough = StopTrainingOnRewardThreshold(20.0)
+        >>> evaluation = EvalCallback(gym.make("ddopg/Cartpole-v0"), callback_on_new_best=enough, eval_freq=1)
+        >>> agent = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=9, callback=evaluation)
+        >>> agent.state.memory.size < 9
+        True
     """
 
     def __init__(self, reward_threshold: float) -> None:
@@ -222,7 +323,19 @@ class StopTrainingOnRewardThreshold(BaseCallback):
 class StopTrainingOnNoModelImprovement(BaseCallback):
     """Ends the learning after more than `max_no_improvement_evals` evaluations in a row without a new best.
 
-    Give it to an `EvalCallback` as `callback_after_eval`; the first `min_evals` evaluations do not count.
+    Give it to an `EvalCallback` as `callback_after_eval`.
+
+    Args:
+        max_no_improvement_evals: evaluations without a new best that are allowed.
+        min_evals: the first evaluations, which do not count.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> patience = StopTrainingOnNoModelImprovement(max_no_improvement_evals=1)
+        >>> evaluation = EvalCallback(gym.make("ddopg/Cartpole-v0"), callback_after_eval=patience, eval_freq=1)
+        >>> agent = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=9, callback=evaluation)
+        >>> len(evaluation.evaluations_timesteps) <= 9
+        True
     """
 
     def __init__(self, max_no_improvement_evals: int, min_evals: int = 0) -> None:
@@ -241,7 +354,19 @@ class StopTrainingOnNoModelImprovement(BaseCallback):
 
 
 class StopTrainingOnMaxEpisodes(BaseCallback):
-    """Ends the learning once the learner has seen this many episodes in all."""
+    """Ends the learning once the learner has seen this many episodes in all.
+
+    Args:
+        max_episodes: the number of episodes.
+
+    Raises:
+        ConfigError: if it is below 1.
+
+    Example:
+        >>> agent = ddopg.DDOPG("cartpole", seed=0)
+        >>> agent.learn(total_timesteps=10_000, callback=StopTrainingOnMaxEpisodes(4)).state.memory.size
+        4
+    """
 
     def __init__(self, max_episodes: int) -> None:
         super().__init__()

@@ -59,7 +59,14 @@ class Policy(NamedTuple):
         return self.columns or jax.vmap(self.act, in_axes=(None, 1), out_axes=1)
 
     def at(self, theta: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """`act` at one θ on NumPy's vectors, bit for bit, for many calls: what depends on θ alone is done once."""
+        """`act` at one θ on NumPy vectors, bit for bit, for many calls: what depends on θ alone is done once.
+
+        Args:
+            theta: the parameters, (D,).
+
+        Returns:
+            A function from one observation (O,) to its action (A,).
+        """
         return self.bind(theta) if self.bind else partial(self.act, theta)
 
 

@@ -27,9 +27,25 @@ class Episode(NamedTuple):
 
 
 def episodes(dataset: Any) -> Iterator[Episode]:
-    """The episodes of a Minari data set, given by its name or as it is loaded; of whatever made it.
+    """The episodes of a Minari data set, whoever made it.
 
     Actions are those executed, except in our own exports: there, those that the policy asked for.
+
+    Args:
+        dataset: its name, or the `MinariDataset` itself.
+
+    Returns:
+        An iterator over records of arrays without padding.
+
+    Raises:
+        SpaceError: if actions or observations are not vectors of real numbers.
+        MissingPackageError: without the extra `minari`.
+
+    Example:
+        >>> _ = ddopg.DDOPG("cartpole", seed=0, run_directory="run").learn(total_episodes=2)
+        >>> dataset = ddopg.minari.export("run", "mine/two-v0")
+        >>> [episode.observations.shape[1] for episode in episodes(dataset)]
+        [4, 4]
     """
     dataset = _loaded(dataset)
     space, action_space = dataset.observation_space, dataset.action_space
@@ -63,8 +79,27 @@ def episodes(dataset: Any) -> Iterator[Episode]:
 
 
 def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
-    """The episodes as trajectories, which `agent.add` takes: our own come back bit for bit; in those of others θ is
-    empty, because nobody knows it. `horizon` is that of the run or of the environment, if not given."""
+    """The episodes as trajectories, which `agent.add` takes.
+
+    Our own come back bit for bit; in those of others θ is empty, because nobody knows it.
+
+    Args:
+        dataset: its name, or the `MinariDataset` itself.
+        horizon: the longest episode; that of the run or of the environment if not given.
+
+    Returns:
+        One trajectory per episode.
+
+    Raises:
+        SpaceError: if actions or observations are not vectors of real numbers.
+        MissingPackageError: without the extra `minari`.
+
+    Example:
+        >>> agent = ddopg.DDOPG("cartpole", seed=0, run_directory="run").learn(total_episodes=2)
+        >>> again = trajectories(ddopg.minari.export("run", "mine/again-v0"))
+        >>> bool((again[0].actions == agent.state.memory.trajectories[0].actions).all())
+        True
+    """
     dataset = _loaded(dataset)
     horizon = horizon or _horizon(dataset)
     return [

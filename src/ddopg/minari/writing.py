@@ -42,9 +42,28 @@ def export(
     overwrite: bool = False,
     author: str | None = None,
 ) -> Any:
-    """Write every rollout of a run as the Minari data set `namespace/name-vN`; returns the `MinariDataset`.
+    """Write every rollout of a run as a Minari data set.
 
     It goes where Minari keeps its data sets: `MINARI_DATASETS_PATH`, or below the home directory.
+
+    Args:
+        run_directory: the run, finished or not.
+        name: of the data set, `namespace/name-v0`.
+        env: the environment, where the run does not know it by a registered name.
+        overwrite: replace a data set of that name.
+        author: who made the data, for the metadata.
+
+    Returns:
+        The `MinariDataset`.
+
+    Raises:
+        ArtefactError: if the run holds no rollout, cannot be read, or a data set of that name is there.
+        MissingPackageError: without the extra `minari`.
+
+    Example:
+        >>> _ = ddopg.DDOPG("cartpole", seed=0, run_directory="run").learn(total_episodes=3)
+        >>> export("run", "mine/cartpole-v0").total_episodes
+        3
     """
     create = library().create_dataset_from_buffers
     require_name(name)

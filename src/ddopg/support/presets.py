@@ -53,7 +53,23 @@ def read(path: str | os.PathLike[str]) -> PresetFile:
 
 
 def load_config(path: str | os.PathLike[str]) -> Config:
-    """The configuration of a preset file (.toml or .json), such as `ddopg tune` writes: for `DDOPG(config=…)`."""
+    """The configuration of a preset file, such as `ddopg tune` writes: for `DDOPG(config=…)`.
+
+    Args:
+        path: a .toml or .json file: the name of a preset, and what is changed of it.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        ConfigError: if a name or a value in it is wrong.
+        ArtefactError: if it cannot be read.
+
+    Example:
+        >>> _ = Path("mine.toml").write_text('preset = "default"\\n[changes]\\nsearch.radius = 0.5\\n')
+        >>> load_config("mine.toml").search.radius
+        0.5
+    """
     return read(path).config
 
 
