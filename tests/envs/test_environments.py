@@ -9,8 +9,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import ddopg.envs
-from ddopg.envs import CARTPOLE, ENVS, PYTHON, SWIMMER, Task, drawing, initial_observation
+from ddopg.envs import CARTPOLE, ENVS, PYTHON, SWIMMER, Task, initial_observation
+from ddopg.envs.tasks.cartpole.drawing import paint as paint_cartpole
 from ddopg.envs.tasks.mountaincar import physics as mountaincar
+from ddopg.envs.tasks.mountaincar.drawing import paint as paint_mountaincar
+from ddopg.envs.tasks.swimmer.drawing import paint as paint_swimmer
 from ddopg.envs.tasks.swimmer.mujoco_model import Camera
 from tests.envs.policies import rewards
 
@@ -43,8 +46,8 @@ def test_registering_again_changes_nothing():
 
 def test_importing_the_tasks_loads_no_simulator():
     code = (
-        "import sys, ddopg.envs; ddopg.envs.register(); import ddopg.envs.tasks.cartpole.physics; "
-        "import ddopg.envs.tasks.swimmer.physics; "
+        "import sys, ddopg.envs; ddopg.envs.register(); "
+        "import ddopg.envs.tasks.cartpole.drawing, ddopg.envs.tasks.mountaincar.physics; "
         "print([m for m in ('jax', 'mujoco', 'Box2D', 'PIL') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -188,15 +191,15 @@ def test_a_picture_shows_the_state(env):
 @pytest.mark.parametrize(
     ("draw", "state", "field"),
     [
-        (drawing.draw_cartpole, CART, "x"),
-        (drawing.draw_cartpole, CART, "px"),
-        (drawing.draw_cartpole, CART, "angle"),
-        (drawing.draw_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "x"),
-        (drawing.draw_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "y"),
-        (drawing.draw_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "angle"),
-        (drawing.draw_swimmer, FISH, "heading"),
-        (drawing.draw_swimmer, FISH, "bend2"),
-        (drawing.draw_swimmer, FISH, "bend3"),
+        (paint_cartpole, CART, "x"),
+        (paint_cartpole, CART, "px"),
+        (paint_cartpole, CART, "angle"),
+        (paint_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "x"),
+        (paint_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "y"),
+        (paint_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "angle"),
+        (paint_swimmer, FISH, "heading"),
+        (paint_swimmer, FISH, "bend2"),
+        (paint_swimmer, FISH, "bend3"),
         (Camera().paint, FISH, "x"),
         (Camera().paint, FISH, "bend3"),
     ],

@@ -327,7 +327,8 @@ def test_a_data_set_may_not_say_which_module_to_import(run, home, tmp_path, monk
     path = home / NAME / "data" / "metadata.json"
     about = json.loads(path.read_text())
     del about["observation_space"]
-    about["env_spec"] = about["env_spec"].replace("ddopg.envs.factories", "hostile")
+    assert "ddopg.envs.tasks.cartpole:make" in about["env_spec"]
+    about["env_spec"] = about["env_spec"].replace("ddopg.envs.tasks.cartpole", "hostile")
     path.write_text(json.dumps(about))
     with pytest.raises(ArtefactError, match="may not say which environment to make"):
         trajectories(NAME)

@@ -1,16 +1,17 @@
-"""The paper's three benchmark tasks, registered with Gymnasium by `register()`.
+"""The paper's three benchmark tasks, and the Gymnasium side of the package.
 
 Light to import: JAX, MuJoCo, Box2D and Pillow are loaded when an environment, or `JAX`, is asked for.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from ddopg.envs.base import PYTHON, Ops, Task, initial_observation
+from ddopg.envs.base import PYTHON, Ops, Task, TaskSpec, initial_observation
+from ddopg.envs.tasks import TASKS
+from ddopg.envs.tasks.cartpole.physics import CARTPOLE
+from ddopg.envs.tasks.swimmer.physics import SWIMMER
 
 if TYPE_CHECKING:
     from ddopg.envs.jax_ops import JAX
-    from ddopg.envs.tasks.cartpole.physics import CARTPOLE
-    from ddopg.envs.tasks.swimmer.physics import SWIMMER
 
 __all__ = [
     "CARTPOLE",
@@ -18,41 +19,39 @@ __all__ = [
     "JAX",
     "PYTHON",
     "SWIMMER",
+    "TASKS",
     "Ops",
     "Task",
+    "TaskSpec",
     "initial_observation",
     "register",
-    "swimmer",
 ]
 
-ENVS = {
-    "cartpole": ("ddopg/Cartpole-v0", 100),
-    "mountaincar": ("ddopg/MountainCar-v0", 500),
-    "swimmer": ("ddopg/Swimmer-v0", 1000),
-}
+ENVS = {spec.name: (spec.id, spec.horizon) for spec in TASKS.values()}
 """Short name → (Gymnasium id, time limit in steps)."""
 
 
 def register() -> None:
-    """Make the ids known to Gymnasium. Calling it again changes nothing."""
+    """Make the ids of all tasks known to Gymnasium. Calling it again changes nothing.
+
+    Example:
+        >>> import gymnasium
+        >>> from ddopg.envs import register
+        >>> register()
+        >>> gymnasium.spec("ddopg/Swimmer-v0").max_episode_steps
+        1000
+    """
     import gymnasium
 
-    for name, (identifier, limit) in ENVS.items():
-        if identifier not in gymnasium.registry:
-            gymnasium.register(identifier, f"ddopg.envs.factories:{name}", max_episode_steps=limit)
-
-
-_LAZY = {
-    "CARTPOLE": "ddopg.envs.tasks.cartpole.physics",
-    "JAX": "ddopg.envs.jax_ops",
-    "SWIMMER": "ddopg.envs.tasks.swimmer.physics",
-}
+    for spec in TASKS.values():
+        if spec.id not in gymnasium.registry:
+            gymnasium.register(spec.id, spec.entry_point, max_episode_steps=spec.horizon)
 
 
 def __getattr__(name: str) -> Any:
-    """Load `JAX` and the tasks on first use."""
-    from importlib import import_module
+    """Load `JAX` on first use."""
+    if name == "JAX":
+        from ddopg.envs.jax_ops import JAX
 
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+        return JAX
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

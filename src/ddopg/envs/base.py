@@ -7,9 +7,12 @@ lines run under jit, scan and vmap. This module never imports JAX, so that `gym.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import gymnasium
 
 State = Any  # a NamedTuple of scalars, one per task; every field a float or a traced scalar
 Scalar = Any  # float in Python, a (traced) array of shape () in JAX
@@ -52,8 +55,52 @@ class Task(NamedTuple):
     """Whether the state after the step ends the episode. Time limits are not the task's business."""
 
 
+class TaskSpec(NamedTuple):
+    """All that the rest of the package knows of a task. Each folder of `ddopg.envs.tasks` holds one, named `SPEC`.
+
+    Example:
+        >>> from ddopg.envs.tasks import TASKS
+        >>> TASKS["cartpole"].id, TASKS["cartpole"].horizon, TASKS["cartpole"].entry_point
+        ('ddopg/Cartpole-v0', 100, 'ddopg.envs.tasks.cartpole:make')
+    """
+
+    name: str
+    """The short name, as on the command line."""
+    id: str
+    """The id under which Gymnasium knows the environment."""
+    horizon: int
+    """Time limit in steps, which `gymnasium.make` puts on."""
+    make: Callable[..., "gymnasium.Env"]
+    """make(render_mode=None, **options): the environment without its time limit. A function of the module, not a
+    lambda: Gymnasium finds it by its name."""
+    solved: float | None = None
+    """Mean return on fresh episodes that counts as solved; None if nothing is called solved."""
+    references: tuple[float, float] | None = None
+    """Mean returns of doing nothing and of the best policy known: 0 and 1 of the normalised score."""
+
+    @property
+    def entry_point(self) -> str:
+        """Where `make` is, as `module:function`. Unlike the function itself, text can be written into a data set."""
+        return f"{self.make.__module__}:{self.make.__name__}"
+
+
 def initial_observation(task: Task, seed: int) -> np.ndarray:
-    """Exactly what `env.reset(seed=seed)` returns for the task's environment."""
+    """Compute the observation that `env.reset(seed=seed)` returns for the task's environment.
+
+    Args:
+        task: The simulator, such as `ddopg.envs.CARTPOLE`.
+        seed: The seed of the reset.
+
+    Returns:
+        The observation, float64, of shape (O,).
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from ddopg.envs import CARTPOLE, initial_observation
+        >>> observation, _ = gym.make("ddopg/Cartpole-v0").reset(seed=3)
+        >>> bool((initial_observation(CARTPOLE, 3) == observation).all())
+        True
+    """
     from gymnasium.utils.seeding import np_random
 
     generator, _ = np_random(seed)

@@ -102,7 +102,7 @@ class Environment(gym.Env[np.ndarray, np.ndarray]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Draw a start, or take `options={"observation": o}` as if the reset had drawn o."""
         super().reset(seed=seed)
-        given = _given_observation(options or {}, self._simulation.observation_size)
+        given = _read_start(options or {}, self._simulation.observation_size)
         start = given or self._simulation.draw(self.np_random).tolist()
         self._started = True
         return self._simulation.start(start), {}
@@ -111,7 +111,9 @@ class Environment(gym.Env[np.ndarray, np.ndarray]):
         """One step. Never truncates: the time limit is Gymnasium's wrapper, put on by `gym.make`."""
         if not self._started:
             self._require_start("step")
-        observation, reward, terminated = self._simulation.step(_checked("action", action, self._action_size))
+        observation, reward, terminated = self._simulation.step(
+            _check_vector("action", action, self._action_size)
+        )
         return observation, reward, terminated, False, {}
 
     def render(self) -> np.ndarray | None:
@@ -131,17 +133,17 @@ class Environment(gym.Env[np.ndarray, np.ndarray]):
             raise gym.error.ResetNeeded(f"cannot {what} before the first episode; call env.reset() first")
 
 
-def _given_observation(options: dict[str, Any], size: int) -> list[float] | None:
+def _read_start(options: dict[str, Any], size: int) -> list[float] | None:
     unknown = sorted(set(options) - {"observation"})
     if unknown:
         raise ValueError(f"reset knows the option 'observation', got {unknown}; leave the others out")
     if "observation" not in options:
         return None
-    return _checked("options['observation']", options["observation"], size)
+    return _check_vector("options['observation']", options["observation"], size)
 
 
-def _checked(what: str, value: Any, size: int) -> list[float]:
-    """The numbers of a vector that has the right size and is finite."""
+def _check_vector(what: str, value: Any, size: int) -> list[float]:
+    """Turn the vector into numbers, and refuse a wrong size and what is not finite."""
     if type(value) is np.ndarray and value.shape == (size,) and value.dtype.char in "fd":
         given: list[float] = value.tolist()
         if math.isfinite(sum(given)):  # else one of them is not, or they are huge

@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ddopg.envs.tasks import TASKS
+
 DRAWS = 2000
 LEVEL = 0.95
 
-SOLVED = {"cartpole": 950.0, "mountaincar": -65.0, "swimmer": 450.0}
+SOLVED = {name: spec.solved for name, spec in TASKS.items() if spec.solved is not None}
 """Task → mean return that we call solved (`docs/tasks.md`)."""
-REFERENCES = {"cartpole": (87.0, 1000.0), "mountaincar": (-417.0, -57.0), "swimmer": (-3.0, 535.0)}
+REFERENCES = {name: spec.references for name, spec in TASKS.items() if spec.references is not None}
 """Task → returns of doing nothing and of the best policy known: 0 and 1 of a normalised score."""
 
 Curve = Sequence[Sequence[float]]  # (step, mean return) at every mark

@@ -106,9 +106,9 @@ class Camera:
         if self._scene is None and not self._broken:
             self._open()
         if self._scene is None:
-            from ddopg.envs.drawing import draw_swimmer
+            from ddopg.envs.tasks.swimmer.drawing import paint
 
-            return draw_swimmer(state)
+            return paint(state)
         return self._scene.paint(state)
 
     def close(self) -> None:

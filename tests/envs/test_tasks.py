@@ -1,0 +1,66 @@
+"""The table of tasks: one folder and one line each, and everything else is derived from it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from ddopg.envs import ENVS, TASKS, tasks
+from ddopg.envs.adapter import SHORT_NAMES, make
+from ddopg.errors import SpaceError
+from ddopg.experiments.bench.stats import REFERENCES, SOLVED
+
+FOLDERS = [path.parent for path in Path(tasks.__file__).parent.glob("*/__init__.py")]
+PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
+
+
+def test_every_folder_is_in_the_table_under_its_own_name():
+    assert set(TASKS) == {folder.name for folder in FOLDERS}
+    assert all(spec.name == name for name, spec in TASKS.items())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_folder_holds_physics_and_a_drawing(folder):
+    assert {"physics.py", "drawing.py"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("spec", TASKS.values(), ids=lambda spec: spec.name)
+class TestEveryTask:
+    def test_gymnasium_knows_it_as_the_table_says(self, spec):
+        known = gym.spec(spec.id)
+        assert (known.entry_point, known.max_episode_steps) == (spec.entry_point, spec.horizon)
+        assert type(make(spec.name).unwrapped) is type(spec.make())
+
+    def test_a_pure_simulator_has_the_time_limit_and_the_name_of_the_table(self, spec):
+        task = spec.make().task
+        assert task is None or (task.name, task.horizon) == (spec.name, spec.horizon)
+
+    def test_names_thresholds_and_references_are_those_of_the_table(self, spec):
+        assert ENVS[spec.name] == (spec.id, spec.horizon)
+        assert SHORT_NAMES[spec.name] == spec.id
+        assert (SOLVED[spec.name], REFERENCES[spec.name]) == (spec.solved, spec.references)
+
+    def test_the_page_of_the_tasks_says_the_same(self, spec):
+        (row,) = re.findall(
+            rf"^\| {spec.name} \|(.*)\|$", PAGE.partition("## Orientation")[2].replace("−", "-"), re.M
+        )
+        nothing, _, best, solved = [float(re.search(r"-?[\d.]+", cell)[0]) for cell in row.split("|")]
+        assert (nothing, round(best)) == spec.references
+        assert solved == spec.solved
+        (horizon,) = re.findall(rf"^\| `{spec.id}` \|[^|]*\| (\d+)", PAGE, re.M)
+        assert int(horizon) == spec.horizon
+
+
+def test_a_missing_box2d_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    with pytest.raises(SpaceError, match=r"ddopg/MountainCar-v0: .*Box2D"):
+        make("mountaincar")
+
+
+def test_the_tables_of_thresholds_load_no_gymnasium():
+    code = "import sys, ddopg.experiments.bench.stats; print('gymnasium' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
