@@ -19,7 +19,7 @@ from ddopg.config import preset
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import stats, workers
 from ddopg.experiments.bench.jobs import Job
-from ddopg.support.records import changed, to_dict
+from ddopg.support.records import change, to_dict
 
 HERE = Path(__file__).parent / "default"
 BUDGETS = {"cartpole": 4_000, "mountaincar": 30_000, "swimmer": 60_000}
@@ -69,7 +69,7 @@ VARIANTS = {
 
 
 def job(env, label, seed, budget, episodes=100):
-    settings = to_dict(changed(preset("default"), VARIANTS[label]))
+    settings = to_dict(change(preset("default"), VARIANTS[label]))
     return Job(env, label, "ddopg", settings, seed, budget, episodes)
 
 

@@ -22,7 +22,7 @@ from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import workers
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.stats import normalised
-from ddopg.support.records import changed, to_dict
+from ddopg.support.records import change, to_dict
 
 HERE = Path(__file__).parent / "peers-tuning"
 TASKS = ("cartpole", "mountaincar", "swimmer")
@@ -110,7 +110,7 @@ def candidates(kind, sample, fixed):
         order = np.random.default_rng(0).permutation(len(points))
         points = [points[i] for i in order[:sample]]
     start = baselines.KINDS[kind].settings()
-    settings = [start, *(changed(start, completed(kind, point)) for point in points)]
+    settings = [start, *(change(start, completed(kind, point)) for point in points)]
     return list(dict.fromkeys(settings))
 
 
@@ -166,7 +166,7 @@ def scores(kind):
 
 def settings_of(kind, key):
     """The settings that `scores` calls so."""
-    return changed(baselines.KINDS[kind].settings(), json.loads(key))
+    return change(baselines.KINDS[kind].settings(), json.loads(key))
 
 
 def ranking(rows):

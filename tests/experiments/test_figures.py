@@ -41,7 +41,7 @@ from ddopg.experiments.figures.ablation import Ablation, Size, Variant
 from ddopg.experiments.figures.curves import Look
 from ddopg.policies import linear, squashed
 from ddopg.rollouts.playing import rollout
-from ddopg.support.records import changed, to_dict
+from ddopg.support.records import change, flatten, to_dict
 from tests import reference
 from tests.experiments.test_bench import in_process, keys
 from tests.waiting import wait_until
@@ -118,10 +118,7 @@ class TestAblations:
 
     @staticmethod
     def differences(job, start):
-        flat = lambda values: {
-            f"{a}.{b}": v for a, part in values.items() if a != "discount" for b, v in part.items()
-        }
-        ours, theirs = flat(job.settings), flat(to_dict(start))
+        ours, theirs = flatten(job.settings), flatten(to_dict(start))
         return {name: value for name, value in ours.items() if value != theirs[name]}
 
     def found(self, module):
@@ -182,7 +179,7 @@ class TestAblations:
         assert sum(job.budget for job in quick) < sum(job.budget for job in full) / 30
 
     def test_changed_replaces_fields_and_fields_of_parts(self):
-        config = changed(
+        config = change(
             preset("paper"), {"discount": 0.5, "search.steps": 7, "search.sghmc_temperature": 2.0}
         )
         assert (config.discount, config.search.steps, config.search.sghmc_temperature) == (0.5, 7, 2.0)

@@ -30,7 +30,7 @@ from ddopg.experiments.tuning import study as studies
 from ddopg.experiments.tuning.ranges import Range, space_of
 from ddopg.experiments.tuning.study import Plan
 from ddopg.experiments.tuning.trials import Crew
-from ddopg.support.records import flattened, to_dict
+from ddopg.support.records import flatten, to_dict
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +95,7 @@ class TestRanges:
         assert ranges.configured(name, own) == preset(name)
 
     def test_every_range_is_of_a_setting_and_sound_at_both_ends(self):
-        known = flattened(to_dict(preset("default")))
+        known = flatten(to_dict(preset("default")))
         for name in ranges.RANGES:
             assert name in known
             assert space_of("default", [name]) == {name: ranges.RANGES[name]}
@@ -370,7 +370,7 @@ class TestCommand:
         assert told["note"]["version"] == ddopg.__version__
         assert set(told["changes"]) <= {"exploration.noise", "restart.threshold"}
         config = parse(["train", "cartpole", "--config", str(path)]).config
-        assert flattened(to_dict(config)) == flattened(to_dict(preset("default"))) | told["changes"]
+        assert flatten(to_dict(config)) == flatten(to_dict(preset("default"))) | told["changes"]
         if told["changes"]:
             assert told["note"]["fresh_seeds"] == [8000, 8001, 8002, 8003, 8004]
             assert len(bench.finished(tmp_path)) == 10

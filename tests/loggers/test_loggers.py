@@ -5,9 +5,10 @@ import os
 import shutil
 import sqlite3
 import struct
+import subprocess
 import sys
 from collections import defaultdict
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import gymnasium as gym
@@ -18,10 +19,11 @@ import ddopg
 from ddopg.callbacks import EvalCallback, StopTrainingOnRewardThreshold
 from ddopg.cli.main import main, parse
 from ddopg.errors import ConfigError, MissingPackageError
-from ddopg.loggers import CsvLogger, Logging, TensorBoardLogger, WandbLogger, loggers_for, scalars
-from ddopg.loggers.base import Mark, flat
+from ddopg.loggers import LOGGERS, CsvLogger, Logging, TensorBoardLogger, WandbLogger, loggers_for, scalars
+from ddopg.loggers.base import Mark, list_hyperparameters
 from ddopg.storage.exports import read_table, write_tables
 from ddopg.storage.rows import columns_of_log
+from ddopg.support.imports import import_object
 from tests.probes import Follow, Target
 from tests.recorded import SMALL, contents, everything
 from tests.test_agent import agent
@@ -166,7 +168,11 @@ class TestValues:
             "search": {"steps": 5},
             "surrogate": {"length_scale": [0.5, 1]},
         }
-        assert flat(about) == {"seed": 3, "search.steps": 5, "surrogate.length_scale": "[0.5, 1]"}
+        assert list_hyperparameters(about) == {
+            "seed": 3,
+            "search.steps": 5,
+            "surrogate.length_scale": "[0.5, 1]",
+        }
 
     def test_a_wrong_evaluation_is_explained(self):
         with pytest.raises(ConfigError, match="evaluation must be an EvalCallback, got 3"):
@@ -440,3 +446,33 @@ class TestMarks:
         nowhere = Mark(None)
         nowhere.keep(id="b")
         assert nowhere.read() == {"id": "b"}
+
+
+class TestNames:
+    def test_the_command_line_takes_exactly_the_names_of_the_table(self, capsys):
+        for name in LOGGERS:
+            assert parse(["train", "cartpole", "--log", name]).log == (name,)
+        with pytest.raises(SystemExit):
+            parse(["train", "cartpole", "--log", "paper"])
+        refused = "".join(capsys.readouterr())
+        assert all(name in refused for name in LOGGERS)
+
+    def test_naming_the_loggers_imports_nothing_heavy(self):
+        code = (
+            "import sys, ddopg.loggers\n"
+            "assert set(ddopg.loggers.__all__) <= {*dir(ddopg.loggers), *ddopg.loggers._HOMES}\n"
+            "assert not {'jax', 'gymnasium', 'tensorboardX', 'wandb', 'mlflow', 'sqlite3'} & set(sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def test_every_public_name_is_there_and_no_other(self):
+        assert all(getattr(ddopg.loggers, name) is not None for name in ddopg.loggers.__all__)
+        with pytest.raises(AttributeError, match="no attribute 'Loging'"):
+            _ = ddopg.loggers.Loging
+
+    @pytest.mark.parametrize("name", LOGGERS)
+    def test_every_name_leads_to_a_logger_or_to_the_package_that_it_needs(self, name, tmp_path):
+        with suppress(MissingPackageError):
+            logger = import_object(LOGGERS[name])(tmp_path, "project")
+            assert all(callable(getattr(logger, method)) for method in ("begin", "write", "close"))

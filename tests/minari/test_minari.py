@@ -25,11 +25,11 @@ from ddopg.minari.library import ANSWER
 from ddopg.policies import mlp
 from ddopg.rollouts.playing import rollout as play_once
 from ddopg.storage.stored import rollouts_of
-from ddopg.support.records import changed
+from ddopg.support.records import change
 from minari import DataCollector
 from tests.probes import Follow
 
-CONFIG = changed(preset("paper"), {"design.spread": 20.0, "search.steps": 5, "selection.size": 8})
+CONFIG = change(preset("paper"), {"design.spread": 20.0, "search.steps": 5, "selection.size": 8})
 NAME = "mine/cartpole-v0"
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*is set to None.*:UserWarning"),  # what Minari would like to know

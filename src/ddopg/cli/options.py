@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from ddopg.config import Config
+from ddopg.loggers import LOGGERS
 
 PresetName = Literal["default", "paper", "released"]
-LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
+if TYPE_CHECKING:
+    LoggerName = str
+else:
+    LoggerName = Literal[tuple(LOGGERS)]
 FigureName = Literal[
     "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"
 ]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ddopg.errors import MissingPackageError
 from ddopg.support.files import write_atomically
+from ddopg.support.records import flatten
 
 Values = Mapping[str, Any]
 """Name → number, or text such as `ddopg/outcome`."""
@@ -19,42 +20,91 @@ ROLLOUT = "ddopg/rollout"  # the number of the rollout is among the values of ev
 
 
 class Logger(Protocol):
-    """A view of a run for people and other programs. The run does not depend on it and never reads it."""
+    """A view of a run for people and other programs. The run does not depend on it and never reads it.
+
+    Any class with these three methods is one; it need not inherit from this.
+
+    Example:
+        >>> import ddopg
+        >>> from ddopg.loggers import Logging
+        >>> class Lengths:
+        ...     def begin(self, about):
+        ...         self.lengths = []
+        ...         return 0
+        ...
+        ...     def write(self, values, step):
+        ...         self.lengths.append(values["ddopg/length"])
+        ...
+        ...     def close(self):
+        ...         print(len(self.lengths), "rollouts")
+        >>> agent = ddopg.DDOPG("cartpole", seed=16)
+        >>> _ = agent.learn(total_episodes=3, callback=Logging(Lengths()))
+        3 rollouts
+    """
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Open the log of the run that `about` describes; the number of the last rollout that is already in it."""
+        """Open the log of a run.
+
+        Args:
+            about: What the run is about: environment, horizon, seed, version, and the configuration.
+
+        Returns:
+            The number of the last rollout that is already in the log; 0 if there is none.
+        """
 
     def write(self, values: Values, step: int) -> None:
-        """What is known after a rollout, at this number of environment steps; safe for readers when it returns."""
+        """Write what is known after a rollout; safe for readers when it returns.
+
+        Args:
+            values: Name → number or text; `docs/logging.md` lists the names.
+            step: Environment steps so far.
+        """
 
     def close(self) -> None:
-        """The end of a call of `learn`; `begin` may come again."""
+        """End the log, with a call of `learn`. `begin` may come again."""
 
 
 def scalars(values: Values) -> dict[str, float]:
-    """Those values that can be drawn: finite numbers."""
+    """Keep the values that can be drawn: finite numbers.
+
+    Args:
+        values: What a logger was given.
+
+    Returns:
+        Name → number.
+
+    Example:
+        >>> from ddopg.loggers import scalars
+        >>> scalars({"ddopg/return": 3, "ddopg/ess": float("nan"), "ddopg/outcome": "improved"})
+        {'ddopg/return': 3.0}
+    """
     numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
     return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
 
 
-def flat(about: Mapping[str, Any], prefix: str = "") -> dict[str, bool | int | float | str]:
-    """Nested settings by the names of the command line's options, such as `search.steps`; lists as text."""
-    found: dict[str, bool | int | float | str] = {}
-    for name, value in about.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
-        elif value is not None:
-            found[prefix + name] = value if isinstance(value, (bool, int, float, str)) else str(value)
-    return found
+def list_hyperparameters(about: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
+    """Name the settings of a run as the options of the command line, such as `search.steps`.
+
+    Args:
+        about: What `Logger.begin` was given.
+
+    Returns:
+        Dotted name → value. Lists are text, and what is None is left out.
+    """
+    return {
+        name: value if isinstance(value, (bool, int, float, str)) else str(value)
+        for name, value in flatten(about).items()
+        if value is not None
+    }
 
 
 def is_installed(module: str) -> bool:
-    """Whether it can be imported; it is not."""
+    """Say whether a module can be imported, without importing it."""
     return find_spec(module) is not None
 
 
 def require_installed(module: str, what: str, extra: str) -> None:
-    """Say what is missing, and how to get it."""
+    """Raise a `MissingPackageError` that says how to get the package, unless the module can be imported."""
     if not is_installed(module):
         raise MissingPackageError(what, extra)
 
@@ -66,7 +116,7 @@ class Mark:
         self.path, self.values = path, {}  # type: tuple[Path | None, dict[str, Any]]
 
     def read(self) -> dict[str, Any]:
-        """What was kept; nothing, if it is damaged."""
+        """Read what was kept; nothing, if the file is damaged."""
         if self.path is not None and self.path.exists():
             try:
                 found = json.loads(self.path.read_text())
@@ -76,7 +126,7 @@ class Mark:
         return self.values
 
     def keep(self, **values: Any) -> None:
-        """Change some of it."""
+        """Keep these values too."""
         self.values = self.values | values
         if self.path is not None:
             write_atomically(self.path, json.dumps(self.values).encode())

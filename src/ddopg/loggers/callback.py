@@ -16,11 +16,11 @@ from ddopg.core.algorithm import Info
 from ddopg.core.types import Evaluation
 from ddopg.errors import require
 from ddopg.loggers.base import ROLLOUT, Logger, Values
-from ddopg.loggers.naming import WINDOW, timing, values_of
+from ddopg.loggers.naming import WINDOW, collect_values, measure_speed
 from ddopg.storage.rows import named
 from ddopg.support.records import to_dict
 
-_voice = logging.getLogger("ddopg")
+_LOGGER = logging.getLogger("ddopg")
 
 
 class Evaluating(Protocol):
@@ -37,8 +37,28 @@ class Logging(BaseCallback):
 
     A logger that fails (the disk is full, the network lost) is warned of once and left out until the next call of
     `learn`: it costs the run nothing. What a log lacks at the beginning, because of a kill or a failure or because
-    nobody kept it yet, it gets from the run store. `evaluation` is called before the values are written, so that its
-    own stand at the rollout they belong to; give it here, not to `learn`.
+    nobody kept it yet, it gets from the run store.
+
+    Args:
+        *loggers: Objects with the three methods of `Logger`.
+        evaluation: An `EvalCallback` whose results are logged too. Give it here, not to `learn`: it is called before
+            the values are written, so that its own stand at the rollout they belong to.
+
+    Raises:
+        ConfigError: `evaluation` is no such callback.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import ddopg
+        >>> from ddopg.callbacks import EvalCallback
+        >>> from ddopg.loggers import CsvLogger, Logging
+        >>> agent = ddopg.DDOPG("cartpole", seed=16)
+        >>> evaluation = EvalCallback(ddopg.envs.TASKS["cartpole"].make(), n_eval_episodes=2, eval_freq=1)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     _ = agent.learn(total_episodes=3, callback=Logging(CsvLogger(directory), evaluation=evaluation))
+        ...     sorted(path.name for path in Path(directory).iterdir())
+        ['evaluation.csv', 'progress.csv']
     """
 
     def __init__(self, *loggers: Logger, evaluation: Evaluating | None = None) -> None:
@@ -54,9 +74,9 @@ class Logging(BaseCallback):
         if isinstance(self.evaluation, BaseCallback):
             self.evaluation.on_training_start(self.model)
         agent: Any = self.model
-        about, past = about_run(agent), history_of(agent)
+        about, past = describe_run(agent), read_history(agent)
         self._began, self._first = time.monotonic(), agent.state.steps
-        self._rows = deque(_rows_of(agent), maxlen=WINDOW)
+        self._rows = deque(_take_recent_rows(agent), maxlen=WINDOW)
         self._open = list(self.loggers)
         for logger in self.loggers:
             self._attempt(logger, partial(_catch_up, logger, about, past))
@@ -66,8 +86,8 @@ class Logging(BaseCallback):
         self._rows.append(named(self.info))
         agent: Any = self.model
         latest = self.evaluation.latest if self.evaluation is not None else None
-        speed = timing(self.num_timesteps - self._first, time.monotonic() - self._began)
-        values = {**values_of(tuple(self._rows), len(agent.failures), latest), **speed}
+        speed = measure_speed(self.num_timesteps - self._first, time.monotonic() - self._began)
+        values = {**collect_values(tuple(self._rows), len(agent.failures), latest), **speed}
         for logger in tuple(self._open):
             self._attempt(logger, partial(logger.write, values, self.num_timesteps))
         return going_on
@@ -84,7 +104,7 @@ class Logging(BaseCallback):
         except Exception as error:  # whatever it is: logs are views, the run is worth more
             self._open.remove(logger)
             reason = str(error).strip() or type(error).__name__
-            _voice.warning(
+            _LOGGER.warning(
                 "ddopg: %s failed: %s. The run goes on without it; from the run store, the next start completes it",
                 type(logger).__name__,
                 reason,
@@ -93,8 +113,8 @@ class Logging(BaseCallback):
                 logger.close()
 
 
-def about_run(agent: Any) -> dict[str, Any]:
-    """What the run is about: hyperparameters by the names of the command line's options."""
+def describe_run(agent: Any) -> dict[str, Any]:
+    """Describe what the run is about: environment, seed, version and the configuration."""
     return {
         "environment": agent.environment,
         "horizon": agent.problem.horizon,
@@ -104,8 +124,8 @@ def about_run(agent: Any) -> dict[str, Any]:
     }
 
 
-def history_of(agent: Any) -> list[tuple[int, Values]]:
-    """(steps, values) of every rollout in the run store; nothing without one."""
+def read_history(agent: Any) -> list[tuple[int, Values]]:
+    """Read (steps, values) of every rollout in the run store; nothing without one."""
     if agent.store is None:
         return []
     rows = agent.store.log()
@@ -115,14 +135,14 @@ def history_of(agent: Any) -> list[tuple[int, Values]]:
     return [
         (
             row["steps"],
-            values_of(rows[max(0, i - WINDOW) : i], failed[i - 1], evaluations.get(row["rollout"])),
+            collect_values(rows[max(0, i - WINDOW) : i], failed[i - 1], evaluations.get(row["rollout"])),
         )
         for i, row in enumerate(rows, start=1)
     ]
 
 
-def _rows_of(agent: Any) -> list[Mapping[str, Any]]:
-    """As much of the memory's rows as the means need."""
+def _take_recent_rows(agent: Any) -> list[Mapping[str, Any]]:
+    """Take as many rows from the memory as the means need."""
     memory = agent.state.memory
     lengths = [trajectory.length for trajectory in memory.trajectories[-WINDOW:]]
     return [

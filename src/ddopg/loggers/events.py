@@ -12,14 +12,32 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ddopg.loggers.base import ROLLOUT, Values, flat, require_installed, scalars
+from ddopg.loggers.base import ROLLOUT, Values, list_hyperparameters, require_installed, scalars
 
 FILES = "events.out.tfevents.*"
 METRICS = ("eval/mean_reward", "rollout/ep_rew_mean", "ddopg/incumbent")  # of the table of hyperparameters
 
 
 class TensorBoardLogger:
-    """One event per rollout, with all its values, in the directory that `tensorboard --logdir` is given."""
+    """Writes one event per rollout, with all its values, into event files of TensorBoard.
+
+    Args:
+        directory: What `tensorboard --logdir` is given, or a directory below it.
+
+    Raises:
+        MissingPackageError: tensorboardX is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import ddopg
+        >>> from ddopg.loggers import Logging, TensorBoardLogger
+        >>> agent = ddopg.DDOPG("cartpole", seed=16)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     _ = agent.learn(total_episodes=3, callback=Logging(TensorBoardLogger(directory)))
+        ...     len(list(Path(directory).glob("events.out.tfevents.*")))
+        1
+    """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         require_installed("tensorboardX", "TensorBoard's event files need tensorboardX", "tensorboard")
@@ -27,16 +45,16 @@ class TensorBoardLogger:
         self._writer: Any = None
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """The last rollout in all event files; a new one is begun when there is something to write."""
+        """Find the last rollout in all event files. A new file is begun when there is something to write."""
         files = sorted(self.directory.glob(FILES))
         self._about, self._number, self._writer = about, len(files), None
         return max(
-            (rollout for file in files for event in events_in(file) for rollout in _rollouts(event)),
+            (rollout for file in files for event in read_events(file) for rollout in _find_rollouts(event)),
             default=0,
         )
 
     def write(self, values: Values, step: int) -> None:
-        """All values of the step in one event: there are no halves of it."""
+        """Write all values of the step as one event: there are no halves of it."""
         from tensorboardX.proto.summary_pb2 import Summary
 
         found = (Summary.Value(tag=name, simple_value=value) for name, value in scalars(values).items())
@@ -45,13 +63,13 @@ class TensorBoardLogger:
         self._add(Summary(value=found), step)
 
     def close(self) -> None:
-        """End the file, if one was begun."""
+        """Close the file, if one was begun."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
     def _open(self) -> None:
-        """A file of its own for each part of a run; the first one has the settings."""
+        """Begin a file for this part of the run; the first one has the settings."""
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.summary import hparams
 
@@ -59,7 +77,7 @@ class TensorBoardLogger:
         # The name has the time in seconds: only with its number it is never one that is there.
         self._writer = EventsWriter(str(self.directory / "events"), f".{self._number}")
         if self._number == 0:
-            experiment, session, _ = hparams(flat(self._about), dict.fromkeys(METRICS, 0.0))
+            experiment, session, _ = hparams(list_hyperparameters(self._about), dict.fromkeys(METRICS, 0.0))
             self._add(experiment, 0)
             self._add(session, 0)
         self._number += 1
@@ -71,8 +89,13 @@ class TensorBoardLogger:
         self._writer.flush()
 
 
-def events_in(path: Path) -> Iterator[Any]:
-    """The whole events of a file: length (8 bytes), its checksum (4), the event, its checksum (4), and so on."""
+def make(directory: Path, project: str) -> TensorBoardLogger:
+    """Make the logger of a run; the project does not matter."""
+    return TensorBoardLogger(directory)
+
+
+def read_events(path: Path) -> Iterator[Any]:
+    """Read the whole events of a file: length (8 bytes), its checksum (4), the event, its checksum (4), and so on."""
     from tensorboardX.proto.event_pb2 import Event
 
     with path.open("rb") as file:
@@ -84,5 +107,5 @@ def events_in(path: Path) -> Iterator[Any]:
             yield Event.FromString(data[:length])
 
 
-def _rollouts(event: Any) -> list[int]:
+def _find_rollouts(event: Any) -> list[int]:
     return [int(value.simple_value) for value in event.summary.value if value.tag == ROLLOUT]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ddopg.loggers.base import ROLLOUT, Mark, Values, flat, require_installed, scalars
+from ddopg.loggers.base import ROLLOUT, Mark, Values, list_hyperparameters, require_installed, scalars
 
 MARK = "mlflow.json"
 
@@ -16,8 +16,20 @@ MARK = "mlflow.json"
 class MlflowLogger:
     """Logs where MLflow is set to (MLFLOW_TRACKING_URI), by default to `mlflow.db` in the working directory.
 
-    With a directory, `mlflow.json` keeps the id, and a resumed run goes on in the same run there; if that is gone, a
-    new one gets everything.
+    Args:
+        directory: The directory of the run. `mlflow.json` in it keeps the id of the run there, in which a resumed run
+            goes on; if that is gone, a new one gets everything. Without a directory only this object knows the id.
+        experiment: The experiment in which the run appears.
+        tracking_uri: Where to log, instead of MLFLOW_TRACKING_URI.
+
+    Raises:
+        MissingPackageError: mlflow is not installed.
+
+    Example:
+        >>> import ddopg
+        >>> from ddopg.loggers import Logging, MlflowLogger
+        >>> logger = MlflowLogger("runs/mine", tracking_uri="sqlite:///mlflow.db")  # doctest: +SKIP
+        >>> ddopg.DDOPG("cartpole").learn(total_episodes=3, callback=Logging(logger))  # doctest: +SKIP
     """
 
     def __init__(
@@ -33,7 +45,7 @@ class MlflowLogger:
         self._run = ""
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """The last rollout that the run has there."""
+        """Begin or resume the run there; return the number of the last rollout that it has."""
         from mlflow.tracking import MlflowClient
 
         self._client = MlflowClient(self.tracking_uri)
@@ -48,7 +60,7 @@ class MlflowLogger:
         return max((int(point.value) for point in history), default=0)
 
     def write(self, values: Values, step: int) -> None:
-        """All values of the step in one batch."""
+        """Log all numbers of the step in one batch."""
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())
@@ -56,7 +68,7 @@ class MlflowLogger:
         self._client.log_batch(self._run, metrics=metrics)
 
     def close(self) -> None:
-        """Not running any more."""
+        """Mark the run there as finished."""
         if self._client is not None and self._run:
             self._client.set_terminated(self._run)
 
@@ -78,6 +90,11 @@ class MlflowLogger:
         place = found.experiment_id if found else self._client.create_experiment(self.experiment)
         name = f"{about.get('environment') or 'run'} seed {about.get('seed')}"
         run = self._client.create_run(place, run_name=name).info.run_id
-        params = [Param(key, str(value)) for key, value in flat(about).items()]
+        params = [Param(key, str(value)) for key, value in list_hyperparameters(about).items()]
         self._client.log_batch(run, params=params)
         return run
+
+
+def make(directory: Path, project: str) -> MlflowLogger:
+    """Make the logger of a run; the project is the experiment."""
+    return MlflowLogger(directory, project)

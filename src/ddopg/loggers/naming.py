@@ -19,10 +19,19 @@ EVALUATED = {
 """Column of `evaluation.csv` → name."""
 
 
-def values_of(
+def collect_values(
     rows: Sequence[Mapping[str, Any]], failures: int, evaluation: Evaluation | None = None
 ) -> Values:
-    """The values at the last of these rows of the log; all of them, `WINDOW` at most, count for the means."""
+    """Collect what is logged after a rollout.
+
+    Args:
+        rows: Of the log, the newest last; all of them, `WINDOW` at most, count for the means.
+        failures: Rollouts that the environment has spoilt so far.
+        evaluation: The latest one; it counts if it belongs to the newest row.
+
+    Returns:
+        Name → value.
+    """
     newest = rows[-1]
     values = {f"{OWN}{name}": value for name, value in newest.items() if name != "steps"}
     values[f"{OWN}failures"] = failures
@@ -35,6 +44,6 @@ def values_of(
     return values
 
 
-def timing(steps: int, seconds: float) -> Values:
-    """How fast this call of `learn` goes; the only values that a second run of the same does not repeat."""
+def measure_speed(steps: int, seconds: float) -> Values:
+    """Measure how fast this call of `learn` goes; the only values that a second run of the same does not repeat."""
     return {"time/fps": steps / seconds, "time/time_elapsed": seconds} if seconds > 0 else {}

@@ -20,19 +20,35 @@ from ddopg.storage.exports import (
 
 
 class CsvLogger:
-    """Both tables in a directory: what `exports` makes of a run store, byte for byte, but at once."""
+    """Writes both tables into a directory: what the run store gives at the end, byte for byte, but at once.
+
+    Args:
+        directory: Where `progress.csv` and `evaluation.csv` are, or will be.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import ddopg
+        >>> from ddopg.loggers import CsvLogger, Logging
+        >>> agent = ddopg.DDOPG("cartpole", seed=16)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     _ = agent.learn(total_episodes=3, callback=Logging(CsvLogger(directory)))
+        ...     lines = (Path(directory) / "progress.csv").read_text().splitlines()
+        >>> len(lines), lines[0].split(",")[:2]
+        (4, ['rollout', 'steps'])
+    """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.directory = Path(directory)
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Go on after the last whole row; what a kill left of another one is removed."""
+        """Find the last whole row and remove what a kill left of another one; return the number of its rollout."""
         reached = continue_table(self.directory / PROGRESS, PROGRESS_COLUMNS)
         continue_table(self.directory / EVALUATION, EVALUATION_COLUMNS, reached)
         return reached
 
     def write(self, values: Values, step: int) -> None:
-        """The evaluation first: a row of `progress.csv` says that everything of it is there."""
+        """Write the rows of a rollout, the evaluation first: a row of `progress.csv` says that all of it is there."""
         row = {"steps": step} | {name.removeprefix(OWN): value for name, value in values.items()}
         if EVALUATED["mean"] in values:
             measured = {column: values[name] for column, name in EVALUATED.items()}
@@ -40,4 +56,9 @@ class CsvLogger:
         append_row(self.directory / PROGRESS, PROGRESS_COLUMNS, row)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is kept open."""
+
+
+def make(directory: Path, project: str) -> CsvLogger:
+    """Make the logger of a run; the project does not matter."""
+    return CsvLogger(directory)

@@ -16,8 +16,20 @@ PATIENCE = 120.0  # seconds at the end of a run for what is not uploaded yet; `w
 class WandbLogger:
     """Logs to Weights & Biases, or beside the run in `wandb/` where it is offline (`mode="offline"`, WANDB_MODE).
 
-    With a directory, `wandb.json` keeps the id, and a resumed run goes on in the same run there. `options` are those
-    of `wandb.init`.
+    Args:
+        directory: The directory of the run. `wandb.json` in it keeps the id of the run there, in which a resumed run
+            goes on. Without a directory only this object knows the id.
+        project: The project in which the run appears.
+        **options: Those of `wandb.init`.
+
+    Raises:
+        MissingPackageError: wandb is not installed.
+
+    Example:
+        >>> import ddopg
+        >>> from ddopg.loggers import Logging, WandbLogger
+        >>> logger = WandbLogger("runs/mine", project="poles", mode="offline")  # doctest: +SKIP
+        >>> ddopg.DDOPG("cartpole").learn(total_episodes=3, callback=Logging(logger))  # doctest: +SKIP
     """
 
     def __init__(
@@ -30,7 +42,7 @@ class WandbLogger:
         self._run: Any = None
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Online, their server says how far the log has come; offline, our mark does."""
+        """Begin or resume the run there. Online, the server says how far the log has come; offline, our file does."""
         import wandb
 
         if self.directory is not None:
@@ -51,12 +63,17 @@ class WandbLogger:
         return int(known.get("rollout", 0) if self._run.offline else self._run.summary.get(ROLLOUT) or 0)
 
     def write(self, values: Values, step: int) -> None:
-        """Their step is the number of environment steps."""
+        """Log the numbers; the step there is the number of environment steps."""
         self._run.log(scalars(values), step=step)
         self._mark.keep(rollout=values[ROLLOUT])
 
     def close(self) -> None:
-        """Hand over what is left."""
+        """End the run there, with what is not uploaded yet."""
         if self._run is not None:
             self._run.finish()
             self._run = None
+
+
+def make(directory: Path, project: str) -> WandbLogger:
+    """Make the logger of a run."""
+    return WandbLogger(directory, project)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from ddopg.experiments.bench.stats import SOLVED, median_with_infinity, steps_to
 from ddopg.experiments.figures.curves import iqm_and_interval
 from ddopg.report.numbers import number, numbers
 from ddopg.storage.reading import Reading
+from ddopg.support.records import flatten
 
 LEAST_SEEDS = 3  # for an interval
 MARKS = 60  # of the grid on which seeds are put together
@@ -68,16 +68,10 @@ def origin(config: Config) -> tuple[str, dict[str, list[Any]]]:
     return name, found[name]
 
 
-def differences(usual: Any, config: Any, prefix: str = "") -> dict[str, list[Any]]:
+def differences(usual: Any, config: Any) -> dict[str, list[Any]]:
     """What differs between two configurations: dotted name → [usual value, other value]."""
-    found: dict[str, list[Any]] = {}
-    for field in dataclasses.fields(config):
-        one, other, name = getattr(usual, field.name), getattr(config, field.name), prefix + field.name
-        if dataclasses.is_dataclass(other):
-            found |= differences(one, other, f"{name}.")
-        elif one != other:
-            found[name] = [one, other]
-    return found
+    known = flatten(usual)
+    return {name: [known[name], value] for name, value in flatten(config).items() if value != known[name]}
 
 
 def on_grid(evaluations: Sequence[Evaluation], marks: np.ndarray) -> list[list[float]]:

@@ -1,20 +1,47 @@
-"""Something to do once another module has been imported, without importing it now."""
+"""Imports that wait: something to do after an import, and objects that are imported when they are needed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 
 def after_import(name: str, act: Callable[[], None]) -> None:
-    """Call `act()` as soon as the top-level module `name` is there: at once, or at the end of its first import."""
+    """Call `act()` as soon as a module has been imported: at once, or at the end of its first import.
+
+    Args:
+        name: Of a top-level module, such as `gymnasium`.
+        act: What to do then.
+    """
     if name in sys.modules:
         act()
     else:
         sys.meta_path.insert(0, _Watch(name, act))
+
+
+def import_object(home: Any) -> Any:
+    """Import what a table names.
+
+    Args:
+        home: `module:name`, or the object itself.
+
+    Returns:
+        The object.
+
+    Example:
+        >>> from ddopg.support.imports import import_object
+        >>> import_object("math:sqrt")(9)
+        3.0
+    """
+    if not isinstance(home, str):
+        return home
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)
 
 
 class _Watch(MetaPathFinder):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ddopg.config import Config, preset
 from ddopg.errors import ArtefactError, ConfigError, require, unknown
-from ddopg.support.records import changed, flattened
+from ddopg.support.records import change, flatten
 
 LARGEST_FILE = 2**20  # bytes
 PARTS = ("preset", "changes", "note")
@@ -47,7 +47,7 @@ def read(path: str | os.PathLike[str]) -> PresetFile:
         require(isinstance(start, str), f"preset must be a name, got {start!r}")
         require(isinstance(changes, Mapping), f"changes must be a table of names and values, got {changes!r}")
         require(isinstance(note, dict), f"note must be a table, got {note!r}")
-        return PresetFile(start, changed(preset(start), flattened(changes)), note)
+        return PresetFile(start, change(preset(start), flatten(changes)), note)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -11,7 +13,23 @@ from ddopg.errors import ConfigError, require, unknown
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """The configuration as plain numbers, strings and lists, ready for JSON."""
+    """Turn a dataclass into plain numbers, strings, lists and dictionaries, ready for JSON.
+
+    Args:
+        config: The dataclass; its fields may be dataclasses.
+
+    Returns:
+        Field name → value. Tuples have become lists.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from ddopg.support.records import to_dict
+        >>> @dataclass(frozen=True)
+        ... class Settings:
+        ...     hidden: tuple[int, ...] = (16, 16)
+        >>> to_dict(Settings())
+        {'hidden': [16, 16]}
+    """
     return {
         f.name: to_dict(value) if dataclasses.is_dataclass(value) else _plain(value)
         for f in dataclasses.fields(config)
@@ -20,7 +38,18 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def from_dict(values: dict[str, Any], kind: type) -> Any:
-    """The inverse of `to_dict`: unknown keys and wrong types are refused by name."""
+    """Turn plain values into a dataclass: the inverse of `to_dict`.
+
+    Args:
+        values: Field name → value. Fields that are left out have their defaults.
+        kind: The dataclass.
+
+    Returns:
+        An instance of `kind`.
+
+    Raises:
+        ConfigError: A name that is no field, or a value of the wrong type.
+    """
     require(
         isinstance(values, dict), f"{kind.__name__} must be a table of names, got {type(values).__name__}"
     )
@@ -31,28 +60,62 @@ def from_dict(values: dict[str, Any], kind: type) -> Any:
     return kind(**{name: _typed(name, value, hints[name]) for name, value in values.items()})
 
 
-def changed(settings: Any, changes: Mapping[str, Any]) -> Any:
-    """The settings with some fields replaced, each named `field` or `part.field`; all at once, because they may be
-    sound only together."""
+def change(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """Replace some fields of a dataclass, all at once, because they may be sound only together.
+
+    Args:
+        settings: The dataclass.
+        changes: Name → new value; a field of a field is called `part.field`.
+
+    Returns:
+        A new record of the same type.
+
+    Raises:
+        ConfigError: A name that is no setting, or a value that is refused.
+
+    Example:
+        >>> import ddopg
+        >>> from ddopg.support.records import change
+        >>> change(ddopg.preset("default"), {"discount": 0.9, "selection.size": 8}).selection.size
+        8
+    """
     values = to_dict(settings)
-    known = flattened(values)
+    known = flatten(values)
     for name, value in changes.items():
         if name not in known:
             raise unknown("setting", name, known)
-        part, _, field = name.rpartition(".")
-        (values[part] if part else values)[field] = value
+        *parts, field = name.split(".")
+        reduce(getitem, parts, values)[field] = value
     return from_dict(values, type(settings))
 
 
-def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables within a table as one, with names `part.field`."""
+def flatten(settings: Any) -> dict[str, Any]:
+    """Name every value of nested settings by its dotted path, as the command line does.
+
+    Args:
+        settings: A dataclass or a mapping; its values may be dataclasses and mappings.
+
+    Returns:
+        Dotted name, such as `search.steps`, → value. The values are not changed.
+
+    Example:
+        >>> from ddopg.support.records import flatten
+        >>> flatten({"seed": 3, "search": {"steps": 5, "radius": None}})
+        {'seed': 3, 'search.steps': 5, 'search.radius': None}
+    """
     flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{name}.{field}": inner for field, inner in flattened(value).items()}
+    for name, value in _fields_of(settings).items():
+        if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
+            flat |= {f"{name}.{field}": inner for field, inner in flatten(value).items()}
         else:
             flat[name] = value
     return flat
+
+
+def _fields_of(settings: Any) -> Mapping[str, Any]:
+    if isinstance(settings, Mapping):
+        return settings
+    return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:

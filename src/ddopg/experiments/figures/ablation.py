@@ -17,7 +17,7 @@ from ddopg.experiments.bench.stats import SOLVED
 from ddopg.experiments.bench.workers import Failed
 from ddopg.experiments.figures import curves, runs
 from ddopg.experiments.figures.curves import Look
-from ddopg.support.records import changed, to_dict
+from ddopg.support.records import change, to_dict
 
 ENV = "cartpole"
 START = "ddopg-released"
@@ -105,7 +105,7 @@ def method_of(variant: Variant) -> str:
 def job_of(variant: Variant, seed: int, size: Size) -> Job:
     """The run of one variant on one seed."""
     method = baselines.method(variant.start)
-    settings = to_dict(changed(method.settings_for(ENV), variant.changes))
+    settings = to_dict(change(method.settings_for(ENV), variant.changes))
     return Job(ENV, method_of(variant), method.kind, settings, seed, size.budget, size.episodes)
 
 

@@ -16,7 +16,7 @@ from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.errors import ConfigError, require, unknown
 from ddopg.support.presets import read_table
-from ddopg.support.records import changed, flattened, to_dict
+from ddopg.support.records import change, flatten, to_dict
 
 Plain = bool | int | float | str | list | None
 
@@ -99,8 +99,8 @@ def space_of(preset: str, params: Sequence[str] = (), file: Path | None = None) 
     ranges = RANGES | given
     names = tuple(params) or tuple(given) or USUAL[preset]
     for name in names:
-        if name not in flattened(to_dict(preset_config(preset))):
-            raise unknown("setting", name, flattened(to_dict(preset_config(preset))))
+        if name not in flatten(to_dict(preset_config(preset))):
+            raise unknown("setting", name, flatten(to_dict(preset_config(preset))))
         require(
             name in ranges,
             f"{name} has no range of its own; give one with --ranges, in a file that says "
@@ -120,17 +120,17 @@ def space_of(preset: str, params: Sequence[str] = (), file: Path | None = None) 
 def configured(preset: str, values: Mapping[str, Plain]) -> Config:
     """The preset with these values; a number stands for a list of one where the setting is a list."""
     start = preset_config(preset)
-    now = flattened(to_dict(start))
+    now = flatten(to_dict(start))
     wrapped = {
         name: [value] if isinstance(now[name], list) and not isinstance(value, list) else value
         for name, value in values.items()
     }
-    return changed(start, wrapped)
+    return change(start, wrapped)
 
 
 def start_of(preset: str, space: Space) -> dict[str, Plain] | None:
     """The preset's own values, or None where one of them lies outside what is searched."""
-    now = flattened(to_dict(preset_config(preset)))
+    now = flatten(to_dict(preset_config(preset)))
     values: dict[str, Plain] = {}
     for name, spread in space.items():
         value = now[name]
@@ -165,8 +165,8 @@ def _end(spread: Range | tuple[Plain, ...], at: int) -> Plain:
 
 def _read(path: Path, config: Config) -> Space:
     """`part.field` → {low, high, log} or a list of values."""
-    known = flattened(to_dict(config))
-    flat = flattened(read_table(path))
+    known = flatten(to_dict(config))
+    flat = flatten(read_table(path))
     space: Space = {}
     for name in dict.fromkeys(_owner(name) for name in flat):
         if name not in known:

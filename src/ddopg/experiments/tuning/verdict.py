@@ -27,7 +27,7 @@ from ddopg.experiments.tuning.ranges import Plain, configured, start_of
 from ddopg.experiments.tuning.study import Plan, states, tried
 from ddopg.experiments.tuning.trials import score_of
 from ddopg.support.files import write_atomically
-from ddopg.support.records import flattened, to_dict
+from ddopg.support.records import flatten, to_dict
 
 PRESET_FILE = "preset.json"
 SHOWN = 5  # trials in the table
@@ -56,8 +56,8 @@ class Difference(NamedTuple):
 
 def changes_of(plan: Plan, best: FrozenTrial) -> dict[str, Plain]:
     """The best setting, as far as it differs from the preset."""
-    tuned = flattened(to_dict(configured(plan.preset, tried(best, plan.space))))
-    own = flattened(to_dict(configured(plan.preset, {})))
+    tuned = flatten(to_dict(configured(plan.preset, tried(best, plan.space))))
+    own = flatten(to_dict(configured(plan.preset, {})))
     return {name: value for name, value in tuned.items() if value != own[name]}
 
 
