@@ -88,6 +88,8 @@ def clone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    for table in ("KINDS", "METHODS"):
+        monkeypatch.setattr(baselines, table, dict(getattr(baselines, table)))
     known = set(gym.registry)
     yield tmp_path
     for name in set(gym.registry) - known:
@@ -137,7 +139,7 @@ def run_ddopg(command, arguments):
     if any(command.startswith(beginning) for beginning in PARSED_ONLY):
         parsed = parse(arguments)
         if isinstance(parsed, Bench):
-            assert [baselines.method(name) for name in parsed.methods]
+            assert [baselines.find_method(name) for name in parsed.methods]
         return
     if arguments[0] == "train" and not {"--steps", "--episodes"} & set(arguments):
         arguments += ["--steps", "10000"]  # as the command takes it

@@ -41,8 +41,8 @@ class Counting(gym.Wrapper):
 
 
 def checkpoints(name, env, seed=3, until=150):
-    method = baselines.method(name)
-    for checkpoint in baselines.learner(method.kind)(env, seed, method.settings_for("cartpole")):
+    method = baselines.find_method(name)
+    for checkpoint in baselines.load_learner(method.kind)(env, seed, method.settings_for("cartpole")):
         yield checkpoint
         if checkpoint.steps >= until:
             return
@@ -79,9 +79,9 @@ class TestEveryMethod:
         assert trajectory.length >= 1
 
     def test_its_settings_survive_json(self, name):
-        method = baselines.method(name)
+        method = baselines.find_method(name)
         for settings in (method.settings, *method.by_task.values()):
-            assert baselines.settings_from(method.kind, to_dict(settings)) == settings
+            assert baselines.read_settings(method.kind, to_dict(settings)) == settings
 
 
 def test_methods_that_play_whole_episodes_use_a_fresh_seed_for_each():
@@ -97,7 +97,12 @@ def test_every_kind_has_a_method_and_every_method_a_kind():
 
 def test_an_unknown_method_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match="no method called 'cmaess'; did you mean 'cmaes'"):
-        baselines.method("cmaess")
+        baselines.find_method("cmaess")
+
+
+def test_an_unknown_algorithm_is_answered_with_the_nearest():
+    with pytest.raises(UnknownNameError, match="no algorithm called 'arse'; did you mean 'ars'"):
+        baselines.find_algorithm("arse")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(kind, packag
     with pytest.raises(
         MissingPackageError, match=r'not installed; get it with pip install "ddopg\[baselines\]"'
     ):
-        next(baselines.learner(kind)(make("cartpole"), 0, baselines.KINDS[kind].settings()))
+        next(baselines.load_learner(kind)(make("cartpole"), 0, baselines.KINDS[kind].settings()))
 
 
 def test_naming_the_methods_imports_nothing_heavy():
@@ -133,6 +138,6 @@ def test_wrong_settings_are_refused_at_birth(build, message):
 
 
 def test_a_learner_never_ends_by_itself():
-    method = baselines.method("random")
-    endless = baselines.learner(method.kind)(make("cartpole"), 0, method.settings)
+    method = baselines.find_method("random")
+    endless = baselines.load_learner(method.kind)(make("cartpole"), 0, method.settings)
     assert len(list(itertools.islice(endless, 40))) == 40

@@ -61,9 +61,9 @@ def test_settings_reach_the_library(kind, monkeypatch):
 
 def test_the_tables_settings_are_the_papers(monkeypatch):
     monkeypatch.setattr(sb3, "_learn", lambda student: student)
-    ppo = sb3.ppo(make("cartpole"), 0, baselines.method("ppo-paper").settings)
+    ppo = sb3.ppo(make("cartpole"), 0, baselines.find_method("ppo-paper").settings)
     assert (ppo.model.n_steps, ppo.model.clip_range(1.0)) == (2000, 0.2)
-    trpo = sb3.trpo(make("cartpole"), 0, baselines.method("trpo-paper").settings)
+    trpo = sb3.trpo(make("cartpole"), 0, baselines.find_method("trpo-paper").settings)
     assert (trpo.model.n_steps, trpo.model.target_kl) == (5000, 0.1)
 
 
@@ -78,7 +78,7 @@ def test_actions_stay_in_the_range_and_the_horizon_is_the_environments(kind):
             ends.append(result[3])
             return result
 
-    learner = baselines.learner(kind)(Watched(make("swimmer")), 0, SMALL[kind])
+    learner = baselines.load_learner(kind)(Watched(make("swimmer")), 0, SMALL[kind])
     for checkpoint in learner:
         if checkpoint.steps >= 2000:
             break
@@ -90,7 +90,7 @@ def test_actions_stay_in_the_range_and_the_horizon_is_the_environments(kind):
 @pytest.mark.parametrize("kind", ["ppo", "trpo"])
 def test_a_policy_counts_after_its_update_not_before(kind):
     steps = []
-    for checkpoint in baselines.learner(kind)(make("cartpole"), 0, SMALL[kind]):
+    for checkpoint in baselines.load_learner(kind)(make("cartpole"), 0, SMALL[kind]):
         steps.append((checkpoint.steps, checkpoint.theta))
         if len(steps) == 3:
             break
@@ -103,7 +103,7 @@ def test_a_policy_counts_after_its_update_not_before(kind):
 def test_learning_writes_no_files(kind, tmp_path, monkeypatch):
     """The libraries' own logger makes a temporary directory at every piece."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for checkpoint in baselines.learner(kind)(make("cartpole"), 0, SMALL[kind]):
+    for checkpoint in baselines.load_learner(kind)(make("cartpole"), 0, SMALL[kind]):
         if checkpoint.steps >= 500:
             break
     assert list(tmp_path.iterdir()) == []
@@ -122,8 +122,8 @@ def test_one_thread_per_worker(monkeypatch):
     [("ppo-tuned", 12_000, 700), ("trpo-tuned", 12_000, 700), ("sac-tuned", 5000, 400)],
 )
 def test_it_learns_to_balance(name, steps, worth):
-    method, env = baselines.method(name), make("cartpole")
-    for checkpoint in baselines.learner(method.kind)(env, 1, method.settings_for("cartpole")):
+    method, env = baselines.find_method(name), make("cartpole")
+    for checkpoint in baselines.load_learner(method.kind)(env, 1, method.settings_for("cartpole")):
         if checkpoint.steps >= steps:
             break
     assert np.mean(evaluate(env, checkpoint.policy, checkpoint.theta, range(2**31, 2**31 + 50))) > worth

@@ -23,14 +23,14 @@ def tuning():
     "method", ["reinforce-tuned", "ppo-tuned", "trpo-tuned", "sac-tuned", "cmaes", "ars", "random"]
 )
 def test_the_tuned_settings_won_the_last_round(tuning, method, task):
-    chosen = baselines.method(method)
+    chosen = baselines.find_method(method)
     assert chosen.settings_for(task) == tuning.winner(chosen.kind, task)
 
 
 def test_a_second_round_has_the_best_of_the_first_and_what_it_started_from(tuning):
     start, best, *others = tuning.finalists("trpo", "cartpole", 3)
-    assert start == baselines.method("trpo-paper").settings_for("cartpole")
-    assert best == baselines.method("trpo-tuned").settings_for("cartpole")
+    assert start == baselines.find_method("trpo-paper").settings_for("cartpole")
+    assert best == baselines.find_method("trpo-tuned").settings_for("cartpole")
     assert len(others) == 2
 
 

@@ -107,5 +107,5 @@ class TestCommands:
         assert ddopg.load(run / "policy.safetensors").config.search.steps == 3
 
     def test_a_file_is_a_method_of_the_benchmark(self, mine):
-        method = baselines.method(str(mine))
+        method = baselines.find_method(str(mine))
         assert (method.kind, method.settings_for("cartpole")) == ("ddopg", presets.read(mine).config)

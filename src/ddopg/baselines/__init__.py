@@ -1,15 +1,15 @@
 """The rivals, and DD-OPG among them, behind one small interface.
 
-A *kind* of learner is a settings record and a generator of checkpoints; a *method* is a name for a kind with
-settings, one for all tasks or one per task. Light to import: a learner's packages are loaded when it is asked for.
+An *algorithm* is a settings record and a generator of checkpoints (`KINDS`). A *method* is a name for an algorithm
+with settings, the same for all tasks or chosen for some (`METHODS`). To add a rival, write one file with a record
+`SPEC` and add a line to `METHODS`. Light to import: what an algorithm needs is loaded when it is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ddopg.baselines import tuned
 from ddopg.baselines.settings import (
@@ -23,43 +23,68 @@ from ddopg.baselines.settings import (
 )
 from ddopg.config import Config, preset
 from ddopg.errors import MissingPackageError, unknown
+from ddopg.support.imports import import_object
 from ddopg.support.presets import is_file, load_config
 from ddopg.support.records import from_dict
 
+if TYPE_CHECKING:
+    from ddopg.baselines.base import Checkpoint
 
-class Kind(NamedTuple):
-    """A learner: where its generator of checkpoints is, and what it can be told."""
 
-    home: str  # module:function
+class AlgorithmSpec(NamedTuple):
+    """An algorithm: its generator of checkpoints, and what it can be told.
+
+    Example:
+        >>> from ddopg.baselines import KINDS
+        >>> KINDS["cmaes"].learn, KINDS["cmaes"].packages
+        ('ddopg.baselines.search:cma_es', ('cma',))
+    """
+
+    learn: str | Callable[[Any, int, Any], Iterator[Checkpoint]]
+    """learn(env, seed, settings): an endless generator of `Checkpoint`s. The function, or where it is, as
+    `module:function`: then its packages are imported when it is asked for."""
     settings: type
+    """A frozen dataclass; every field has a default."""
     packages: tuple[str, ...] = ()
+    """Modules that it needs and that may be missing."""
 
 
 class Method(NamedTuple):
-    """A kind with settings."""
+    """A name of the benchmark: an algorithm with settings, for all tasks or chosen for some.
+
+    Example:
+        >>> from ddopg.baselines import METHODS
+        >>> METHODS["cmaes"].kind, METHODS["cmaes"].settings_for("swimmer").scaling
+        ('cmaes', 'none')
+    """
 
     kind: str
-    settings: Any
-    by_task: dict[str, Any] = {}  # noqa: RUF012  settings chosen for single tasks, where they differ
+    """A key of `KINDS`; or where an `AlgorithmSpec` is, as `module:name`: worker processes find that, too."""
+    settings: Any = None
+    """For all tasks; the algorithm's defaults if None."""
+    by_task: dict[str, Any] = {}  # noqa: RUF012
+    """Task → settings that were chosen for it."""
 
     def settings_for(self, env: str) -> Any:
-        """The task's own settings, or those for all."""
-        return self.by_task.get(env, self.settings)
+        """Choose the settings for a task: its own, or those for all."""
+        chosen = self.by_task.get(env, self.settings)
+        return find_algorithm(self.kind).settings() if chosen is None else chosen
 
 
-EXTRA = "baselines"  # what installs the packages of all kinds
+EXTRA = "baselines"  # what installs the packages of all algorithms
 _SB3 = ("stable_baselines3", "sb3_contrib", "torch")
 
 KINDS = {
-    "ddopg": Kind("own:ddopg", Config),
-    "reinforce": Kind("reinforce:reinforce", ReinforceSettings),
-    "ppo": Kind("sb3:ppo", PPOSettings, _SB3),
-    "trpo": Kind("sb3:trpo", TRPOSettings, _SB3),
-    "sac": Kind("sb3:sac", SACSettings, _SB3),
-    "cmaes": Kind("search:cma_es", CMAESSettings, ("cma",)),
-    "ars": Kind("search:ars", ARSSettings),
-    "random": Kind("search:random_search", RandomSettings),
+    "ddopg": AlgorithmSpec("ddopg.baselines.own:ddopg", Config),
+    "reinforce": AlgorithmSpec("ddopg.baselines.reinforce:reinforce", ReinforceSettings),
+    "ppo": AlgorithmSpec("ddopg.baselines.sb3:ppo", PPOSettings, _SB3),
+    "trpo": AlgorithmSpec("ddopg.baselines.sb3:trpo", TRPOSettings, _SB3),
+    "sac": AlgorithmSpec("ddopg.baselines.sb3:sac", SACSettings, _SB3),
+    "cmaes": AlgorithmSpec("ddopg.baselines.search:cma_es", CMAESSettings, ("cma",)),
+    "ars": AlgorithmSpec("ddopg.baselines.search:ars", ARSSettings),
+    "random": AlgorithmSpec("ddopg.baselines.search:random_search", RandomSettings),
 }
+"""Name of an algorithm, as in the records of a benchmark → the algorithm."""
 
 METHODS = {
     "ddopg": Method("ddopg", preset("default")),
@@ -84,8 +109,23 @@ METHODS = {
 """Name → what is run. `docs/benchmark.md` says what each is."""
 
 
-def method(name: str) -> Method:
-    """The method of that name; DD-OPG with the settings of a preset file, if the name is that of one."""
+def find_method(name: str) -> Method:
+    """Find a method.
+
+    Args:
+        name: A key of `METHODS`, or a preset file: DD-OPG with its settings.
+
+    Returns:
+        The method.
+
+    Raises:
+        UnknownNameError: There is none; the message has the nearest names.
+
+    Example:
+        >>> from ddopg import baselines
+        >>> baselines.find_method("ars").settings.directions
+        2
+    """
     if is_file(name):
         return Method("ddopg", load_config(name))
     if name not in METHODS:
@@ -93,29 +133,57 @@ def method(name: str) -> Method:
     return METHODS[name]
 
 
-def learner(kind: str) -> Callable[..., Any]:
-    """The generator function of a kind, imported now."""
-    module, _, name = _kind(kind).home.partition(":")
-    return getattr(import_module(f"ddopg.baselines.{module}"), name)
+def find_algorithm(kind: str) -> AlgorithmSpec:
+    """Find an algorithm.
+
+    Args:
+        kind: A key of `KINDS`, or `module:name` of an `AlgorithmSpec`, which is imported.
+
+    Returns:
+        The algorithm.
+
+    Raises:
+        UnknownNameError: There is none of that name; the message has the nearest names.
+    """
+    if kind in KINDS:
+        return KINDS[kind]
+    if ":" not in kind:
+        raise unknown("algorithm", kind, KINDS)
+    return import_object(kind)
+
+
+def load_learner(kind: str) -> Callable[..., Iterator[Checkpoint]]:
+    """Import the generator function of an algorithm.
+
+    Args:
+        kind: As in `find_algorithm`.
+
+    Returns:
+        learn(env, seed, settings), an endless generator of checkpoints.
+
+    Example:
+        >>> from itertools import islice
+        >>> import gymnasium as gym
+        >>> from ddopg import baselines
+        >>> learn = baselines.load_learner("random")
+        >>> settings = baselines.find_method("random").settings_for("cartpole")
+        >>> [c.steps for c in islice(learn(gym.make("ddopg/Cartpole-v0"), 0, settings), 2)][0]
+        0
+    """
+    return import_object(find_algorithm(kind).learn)
 
 
 def check_packages(kind: str) -> None:
-    """Raise a `MissingPackageError` unless all that the kind needs is installed."""
-    for package in missing_packages(kind):
+    """Raise a `MissingPackageError` unless all packages of an algorithm are installed."""
+    for package in find_missing_packages(kind):
         raise MissingPackageError(f"{kind} needs {package}", EXTRA)
 
 
-def missing_packages(kind: str) -> list[str]:
-    """Packages that the kind needs and that are not installed."""
-    return [package for package in _kind(kind).packages if find_spec(package) is None]
+def find_missing_packages(kind: str) -> list[str]:
+    """List the packages that an algorithm needs and that are not installed."""
+    return [package for package in find_algorithm(kind).packages if find_spec(package) is None]
 
 
-def settings_from(kind: str, values: dict[str, Any]) -> Any:
-    """The settings record of a kind from plain values, checked."""
-    return from_dict(values, _kind(kind).settings)
-
-
-def _kind(name: str) -> Kind:
-    if name not in KINDS:
-        raise unknown("kind of learner", name, KINDS)
-    return KINDS[name]
+def read_settings(kind: str, values: dict[str, Any]) -> Any:
+    """Turn plain values into the settings record of an algorithm, checked; the inverse of `to_dict`."""
+    return from_dict(values, find_algorithm(kind).settings)

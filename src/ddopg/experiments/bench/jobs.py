@@ -79,7 +79,7 @@ def check(jobs: Sequence[Job]) -> None:
 
 def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
     """The job of a named method."""
-    method = baselines.method(name)
+    method = baselines.find_method(name)
     return Job(env, name, method.kind, to_dict(method.settings_for(env)), seed, budget, episodes)
 
 
@@ -90,9 +90,9 @@ def run(job: Job, report: Report = lambda share: None) -> Record:
 
     keep_compiled_programs()
     started = time.perf_counter()
-    settings = baselines.settings_from(job.kind, job.settings)
+    settings = baselines.read_settings(job.kind, job.settings)
     judge = Judge(job.env, job.seed, job.episodes)
-    checkpoints = baselines.learner(job.kind)(make(job.env), job.seed, settings)
+    checkpoints = baselines.load_learner(job.kind)(make(job.env), job.seed, settings)
     curve, steps = learning_curve(checkpoints, job.budget, judge.value, report)
     return {
         "key": job.key,

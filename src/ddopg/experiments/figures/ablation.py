@@ -104,7 +104,7 @@ def method_of(variant: Variant) -> str:
 
 def job_of(variant: Variant, seed: int, size: Size) -> Job:
     """The run of one variant on one seed."""
-    method = baselines.method(variant.start)
+    method = baselines.find_method(variant.start)
     settings = to_dict(change(method.settings_for(ENV), variant.changes))
     return Job(ENV, method_of(variant), method.kind, settings, seed, size.budget, size.episodes)
 

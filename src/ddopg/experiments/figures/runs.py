@@ -28,7 +28,7 @@ def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: b
 
 def installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
     """The jobs whose packages are there; the others are left out, with a word if asked."""
-    missing = {job.method: baselines.missing_packages(job.kind) for job in wanted}
+    missing = {job.method: baselines.find_missing_packages(job.kind) for job in wanted}
     left_out = [method for method, packages in missing.items() if packages]
     if left_out and tell:
         packages = dict.fromkeys(package for method in left_out for package in missing[method])
