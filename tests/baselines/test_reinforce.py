@@ -12,14 +12,14 @@ from ddopg.baselines.reinforce import (
     Parameters,
     features,
     fit_baseline,
+    make_batch,
     make_gaussian,
     objective,
-    play,
+    play_episode,
     reinforce,
     reward_to_go,
-    stack,
 )
-from ddopg.baselines.scaling import identity
+from ddopg.baselines.scaling import make_identity
 from ddopg.baselines.settings import ReinforceSettings
 from ddopg.envs.adapter import problem_of
 from ddopg.policies import mlp
@@ -29,7 +29,7 @@ from tests.probes import Follow, Target
 
 def slow_objective(theta, log_std, batch):
     """1/S Σ A log N(u | K·o + b, σ²) in plain Python, up to a constant."""
-    o_size, a_size = batch.inputs.shape[1], batch.units.shape[1]
+    o_size, a_size = batch.inputs.shape[1], batch.raw_actions.shape[1]
     gains, bias = theta[: o_size * a_size].reshape(o_size, a_size), theta[o_size * a_size :]
     total = steps = 0.0
     for o, u, advantage, real in zip(*batch, strict=True):
@@ -89,7 +89,7 @@ class TestStack:
         return Episode(
             seen=np.full((length, 1), value),
             inputs=np.full((length, 1), 10 * value, np.float32),
-            units=np.full((length, 1), value, np.float32),
+            raw_actions=np.full((length, 1), value, np.float32),
             rewards=np.ones(length),
         )
 
@@ -99,7 +99,7 @@ class TestStack:
             [np.array([3.0, 1.0]), np.array([9.0])],
         )
         coefficients = np.array([1.0, 0, 0, 0, 0, 0.5])  # baseline o + 0.5
-        batch = stack(episodes, to_go, coefficients, size=5)
+        batch = make_batch(episodes, to_go, coefficients, size=5)
         raw = np.array([3 - 1.0, 1 - 1.0, 9 - 2.5])
         np.testing.assert_allclose(batch.advantages, [*(raw - raw.mean()) / raw.std(), 0, 0], rtol=1e-6)
         assert batch.real.tolist() == [1, 1, 1, 0, 0]
@@ -107,21 +107,21 @@ class TestStack:
 
     def test_the_first_batch_has_no_baseline_and_equal_returns_no_advantage(self):
         episodes = [self.episode(2, 0.5)]
-        batch = stack(episodes, [np.array([3.0, 1.0])], np.zeros(0), size=2)
+        batch = make_batch(episodes, [np.array([3.0, 1.0])], np.zeros(0), size=2)
         np.testing.assert_allclose(batch.advantages, [1, -1])
-        assert stack(episodes, [np.array([3.0, 3.0])], np.zeros(0), size=2).advantages.tolist() == [0, 0]
+        assert make_batch(episodes, [np.array([3.0, 3.0])], np.zeros(0), size=2).advantages.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("squash", [False, True])
-def test_actions_are_the_sampled_units_brought_onto_the_action_range(squash):
+def test_actions_are_the_sampled_raw_actions_brought_onto_the_action_range(squash):
     env, sent = Target(length=40, horizon=40), []
     settings = ReinforceSettings(hidden=(), squash=squash, std=2.0)
     gaussian = make_gaussian(problem_of(env), settings)
     original = env.step
     env.step = lambda action: sent.append(action[0]) or original(action)
     parameters = Parameters(np.array([0.3, 0.1], np.float32), np.log(np.array([2.0], np.float32)))
-    episode = play(env, gaussian, parameters, identity(1), seed=5, horizon=40)
-    u = episode.units.ravel()
+    episode = play_episode(env, gaussian, parameters, make_identity(1), seed=5, horizon=40)
+    u = episode.raw_actions.ravel()
     onto = np.tanh(u) if squash else np.clip(u, -1, 1)
     np.testing.assert_allclose(sent, 2 * onto, rtol=1e-6)
     assert np.abs(u).max() > 1

@@ -36,7 +36,7 @@ def test_our_policy_acts_as_the_model_predicts(kind, task, whiten, monkeypatch):
     env = make(task)
     student = student_of(kind, env, monkeypatch, whiten=whiten)
     student.model.learn(500)
-    theta, normaliser = sb3.parameters_of(student), student.model.get_vec_normalize_env()
+    theta, normaliser = sb3.extract_params(student), student.model.get_vec_normalize_env()
     size = env.observation_space.shape[0]
     observations = np.random.default_rng(0).normal(size=(50, size))
     seen = normaliser.normalize_obs(observations) if whiten else observations

@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling_of
-from ddopg.baselines.search import Trial, ars, ars_step, cma_es, random_search
+from ddopg.baselines.scaling import ObservationBuffer, Scaling, fit_scaling, fold_scaling
+from ddopg.baselines.search import Trial, ars, cma_es, compute_ars_step, random_search
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
 from ddopg.policies import mlp
 from ddopg.rollouts.playing import evaluate
@@ -97,39 +97,39 @@ class TestARSStep:
         directions = np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
         returns = np.array([[4.0, 1.0], [0.0, 6.0], [3.0, 3.5]])
         expected = 0.1 / (2 * np.sqrt(5.6875)) * np.array([3.0, -6.0])
-        np.testing.assert_allclose(ars_step(directions, returns, top=2, step=0.1), expected)
+        np.testing.assert_allclose(compute_ars_step(directions, returns, top=2, step=0.1), expected)
 
     def test_equal_returns_move_nothing(self):
-        assert np.array_equal(ars_step(np.ones((2, 3)), np.ones((2, 2)), 2, 1.0), np.zeros(3))
+        assert np.array_equal(compute_ars_step(np.ones((2, 3)), np.ones((2, 2)), 2, 1.0), np.zeros(3))
 
 
 class TestScaling:
     observations = np.array([[1.0, 10.0, 0.0], [-3.0, 20.0, 0.0], [2.0, 60.0, 0.0]])
 
     def test_rules_by_hand(self):
-        centre, scale = scaling_of(self.observations, "whiten")
+        centre, scale = fit_scaling(self.observations, "whiten")
         np.testing.assert_allclose(centre, [0, 30, 0])
         np.testing.assert_allclose(scale, [np.sqrt(14 / 3), np.sqrt(1400 / 3), 1])
-        centre, scale = scaling_of(self.observations, "quantile")
+        centre, scale = fit_scaling(self.observations, "quantile")
         np.testing.assert_allclose(centre, [0, 0, 0])
         np.testing.assert_allclose(scale, [2.98, 59.2, 1])
-        centre, scale = scaling_of(self.observations, "none")
+        centre, scale = fit_scaling(self.observations, "none")
         np.testing.assert_allclose([*centre, *scale], [0, 0, 0, 1, 1, 1])
 
     def test_nothing_seen_scales_nothing(self):
-        assert np.array_equal(scaling_of(np.empty((0, 2)), "whiten").scale, np.ones(2))
+        assert np.array_equal(fit_scaling(np.empty((0, 2)), "whiten").scale, np.ones(2))
 
     @pytest.mark.parametrize("hidden", [(), (4,), (4, 3)])
     def test_folded_parameters_do_with_raw_observations_what_they_did_with_scaled_ones(self, hidden):
         rng = np.random.default_rng(0)
         policy, scaling = mlp(3, 2, hidden), Scaling(rng.normal(size=3), np.array([0.1, 1.0, 7.0]))
         theta = rng.normal(size=policy.size).astype(np.float32)
-        raw = for_raw_observations(theta, scaling, hidden[0] if hidden else 2)
+        raw = fold_scaling(theta, scaling, hidden[0] if hidden else 2)
         o = rng.normal(size=(5, 3)).astype(np.float32)
         np.testing.assert_allclose(policy.act(raw, o), policy.act(theta, scaling(o)), rtol=1e-4, atol=1e-5)
 
     def test_all_that_was_seen_is_kept(self):
-        seen, rows = Seen(2), np.arange(6000.0).reshape(3000, 2)
+        seen, rows = ObservationBuffer(2), np.arange(6000.0).reshape(3000, 2)
         for part in np.array_split(rows, 7):
             seen.add(part)
         assert np.array_equal(seen.observations, rows)
@@ -154,6 +154,6 @@ class TestScaling:
     def test_probes_are_constant_policies_within_the_action_range(self):
         trial = Trial(Follow(), 0, CMAESSettings(probes=3))
         o = np.array([[-1.0], [1.0]], np.float32)
-        actions = [trial.policy.act(theta, o).ravel() for theta in trial.probes()]
+        actions = [trial.policy.act(theta, o).ravel() for theta in trial.sample_probes()]
         assert len({a[0] for a in actions}) == 3
         assert all(a[0] == a[1] and 0 < abs(a[0]) < 2 for a in actions)

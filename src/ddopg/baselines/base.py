@@ -17,7 +17,16 @@ from ddopg.policies import Policy
 
 
 class Checkpoint(NamedTuple):
-    """The deterministic policy that a learner would hand over now, and what it has cost."""
+    """The deterministic policy that a learner would hand over now, and what it has cost.
+
+    Example:
+        >>> import numpy as np
+        >>> from ddopg.baselines.base import Checkpoint
+        >>> from ddopg.policies import linear
+        >>> policy = linear(4, 1)
+        >>> Checkpoint(0, policy, np.zeros(policy.size)).steps
+        0
+    """
 
     steps: int  # environment steps so far, all of them
     policy: Policy
@@ -25,7 +34,7 @@ class Checkpoint(NamedTuple):
 
 
 def rollout_seeds(seed: int) -> Iterator[int]:
-    """Seeds for the episodes that are learnt from: all below those of evaluation."""
+    """Yield seeds for the episodes that are learnt from: all below those of evaluation."""
     count = 0
     while True:
         yield draw_seed(seed, count, "rollout")

@@ -1,7 +1,7 @@
 """REINFORCE with reward-to-go and a linear feature baseline, on the same policy classes and environments.
 
-The policy is Gaussian in *units*: u ~ N(μ_θ(o), σ²), and u is clipped or squashed onto the action range by what is
-then evaluated, so that the bounds are part of the environment and the density is that of u.
+The policy is Gaussian in *raw actions*: u ~ N(μ_θ(o), σ²). What is evaluated clips or squashes u onto the action
+range, so that the bounds are part of the environment and the density is that of u.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import optax
 from jax import Array
 
 from ddopg.baselines.base import Checkpoint, rollout_seeds
-from ddopg.baselines.scaling import Scaling, Seen, for_raw_observations, scaling_of
+from ddopg.baselines.scaling import ObservationBuffer, Scaling, fit_scaling, fold_scaling
 from ddopg.baselines.settings import ReinforceSettings
 from ddopg.core.problem import Problem
 from ddopg.core.proposals import initial_params
@@ -36,7 +36,7 @@ class Episode(NamedTuple):
 
     seen: np.ndarray  # (T, O) raw observations
     inputs: np.ndarray  # (T, O) as the policy saw them
-    units: np.ndarray  # (T, A) sampled, before clipping or squashing
+    raw_actions: np.ndarray  # (T, A) sampled, before clipping or squashing
     rewards: np.ndarray  # (T,)
 
 
@@ -50,9 +50,9 @@ class Parameters(NamedTuple):
 class Gaussian(NamedTuple):
     """A policy class seen from three sides."""
 
-    mean: Policy  # in units
+    mean: Policy  # of the raw action
     bounded: Policy  # the mean on the action range: what is evaluated
-    onto: Callable[[np.ndarray], np.ndarray]  # units onto the action range
+    bound: Callable[[np.ndarray], np.ndarray]  # raw actions onto the action range
     width: int  # of the first layer
 
 
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
     """Steps of several episodes, padded to a fixed number."""
 
     inputs: Array | np.ndarray  # (S, O)
-    units: Array | np.ndarray  # (S, A)
+    raw_actions: Array | np.ndarray  # (S, A)
     advantages: Array | np.ndarray  # (S,)
     real: Array | np.ndarray  # (S,) 1, or 0 for padding
 
@@ -71,21 +71,21 @@ def reinforce(env: gym.Env, seed: int, settings: ReinforceSettings) -> Iterator[
     gaussian = make_gaussian(problem, settings)
     log_std = jnp.full(problem.action_size, np.log(settings.std), jnp.float32)
     parameters = Parameters(jnp.asarray(initial_params(gaussian.mean, seed)), log_std)
-    memory, coefficients = optax.adam(settings.learning_rate).init(parameters), np.zeros(0)
-    seeds, seen, used = rollout_seeds(seed), Seen(problem.observation_size), 0
+    opt_state, coefficients = optax.adam(settings.learning_rate).init(parameters), np.zeros(0)
+    seeds, seen, used = rollout_seeds(seed), ObservationBuffer(problem.observation_size), 0
     while True:
-        scaling = scaling_of(seen.observations, settings.scaling)
-        theta = for_raw_observations(np.asarray(parameters.theta), scaling, gaussian.width)
+        scaling = fit_scaling(seen.observations, settings.scaling)
+        theta = fold_scaling(np.asarray(parameters.theta), scaling, gaussian.width)
         episodes: list[Episode] = []
         before = used
         while used - before < settings.batch:
             yield Checkpoint(used, gaussian.bounded, theta)
-            episodes.append(play(env, gaussian, parameters, scaling, next(seeds), problem.horizon))
+            episodes.append(play_episode(env, gaussian, parameters, scaling, next(seeds), problem.horizon))
             used += len(episodes[-1].rewards)
         to_go = [reward_to_go(e.rewards, settings.discount) for e in episodes]
-        batch = stack(episodes, to_go, coefficients, settings.batch + problem.horizon)
+        batch = make_batch(episodes, to_go, coefficients, settings.batch + problem.horizon)
         coefficients = fit_baseline([features(e.seen) for e in episodes], to_go)
-        parameters, memory = _update(parameters, memory, batch, gaussian.mean, settings.learning_rate)
+        parameters, opt_state = _update(parameters, opt_state, batch, gaussian.mean, settings.learning_rate)
         if settings.scaling != "none":
             seen.add(np.concatenate([e.seen for e in episodes]))
 
@@ -97,7 +97,7 @@ def objective(parameters: Parameters, batch: Batch, mean: Policy) -> Array:
         error = (u - mean.act(parameters.theta, o)) / jnp.exp(parameters.log_std)
         return -jnp.sum(0.5 * error**2 + parameters.log_std)
 
-    each = jax.vmap(log_density)(batch.inputs, batch.units)
+    each = jax.vmap(log_density)(batch.inputs, batch.raw_actions)
     return jnp.sum(batch.real * each * batch.advantages) / jnp.sum(batch.real)
 
 
@@ -122,7 +122,9 @@ def fit_baseline(inputs: list[np.ndarray], to_go: list[np.ndarray]) -> np.ndarra
     return np.linalg.solve(x.T @ x + RIDGE * np.eye(x.shape[1]), x.T @ y)
 
 
-def stack(episodes: list[Episode], to_go: list[np.ndarray], coefficients: np.ndarray, size: int) -> Batch:
+def make_batch(
+    episodes: list[Episode], to_go: list[np.ndarray], coefficients: np.ndarray, size: int
+) -> Batch:
     """Advantages over the baseline of the batch before (none for the first), standardised; padded to `size` steps."""
     expected = [features(e.seen) @ coefficients if len(coefficients) else 0.0 for e in episodes]
     raw = np.concatenate([g - b for g, b in zip(to_go, expected, strict=True)])
@@ -132,7 +134,7 @@ def stack(episodes: list[Episode], to_go: list[np.ndarray], coefficients: np.nda
     assert missing >= 0, "a batch exceeds its size by less than one episode"
     return Batch(
         inputs=np.pad(np.concatenate([e.inputs for e in episodes]), ((0, missing), (0, 0))),
-        units=np.pad(np.concatenate([e.units for e in episodes]), ((0, missing), (0, 0))),
+        raw_actions=np.pad(np.concatenate([e.raw_actions for e in episodes]), ((0, missing), (0, 0))),
         advantages=np.pad(advantages, (0, missing)).astype(np.float32),
         real=np.pad(np.ones(len(raw), np.float32), (0, missing)),
     )
@@ -142,33 +144,35 @@ def make_gaussian(problem: Problem, settings: ReinforceSettings) -> Gaussian:
     """The policy class that the settings ask for."""
     mean = mlp(problem.observation_size, problem.action_size, settings.hidden)
     bound = partial(squashed if settings.squash else clipped, low=problem.low, high=problem.high)
-    units = bound(Policy(0, mean.init, lambda theta, u: u, mean.action_scale))
+    identity = bound(Policy(0, mean.init, lambda theta, u: u, mean.action_scale))
     width = settings.hidden[0] if settings.hidden else problem.action_size
-    return Gaussian(mean, bound(mean), lambda u: units.act(None, u), width)
+    return Gaussian(mean, bound(mean), lambda u: identity.act(None, u), width)
 
 
-def play(
+def play_episode(
     env: gym.Env, gaussian: Gaussian, parameters: Parameters, scaling: Scaling, seed: int, horizon: int
 ) -> Episode:
     """One episode of the stochastic policy; the same arguments give the same episode."""
     theta, std = np.asarray(parameters.theta), np.exp(np.asarray(parameters.log_std))
     noise = std * make_rng(seed, 0, "action noise").standard_normal((horizon, len(std)))
     inputs: list[np.ndarray] = []
-    units: list[np.ndarray] = []
+    raw_actions: list[np.ndarray] = []
 
     def act(observation: np.ndarray) -> np.ndarray:
         inputs.append(scaling(observation))
-        units.append((gaussian.mean.act(theta, inputs[-1]) + noise[len(units)]).astype(np.float32))
-        return gaussian.onto(units[-1])
+        raw_actions.append(
+            (gaussian.mean.act(theta, inputs[-1]) + noise[len(raw_actions)]).astype(np.float32)
+        )
+        return gaussian.bound(raw_actions[-1])
 
     seen, _, rewards, _, _ = zip(*steps(env, act, seed, horizon), strict=True)
-    return Episode(np.stack(seen), np.stack(inputs), np.stack(units), np.asarray(rewards))
+    return Episode(np.stack(seen), np.stack(inputs), np.stack(raw_actions), np.asarray(rewards))
 
 
 @partial(jax.jit, static_argnames=("mean", "learning_rate"))
 def _update(
-    parameters: Parameters, memory: optax.OptState, batch: Batch, mean: Policy, learning_rate: float
+    parameters: Parameters, opt_state: optax.OptState, batch: Batch, mean: Policy, learning_rate: float
 ) -> tuple[Parameters, optax.OptState]:
     uphill = jax.grad(objective)(parameters, batch, mean)
-    changes, memory = optax.adam(learning_rate).update(jax.tree.map(jnp.negative, uphill), memory)
-    return optax.apply_updates(parameters, changes), memory
+    changes, opt_state = optax.adam(learning_rate).update(jax.tree.map(jnp.negative, uphill), opt_state)
+    return optax.apply_updates(parameters, changes), opt_state

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg.baselines.base import Checkpoint
-from ddopg.baselines.scaling import Scaling, for_raw_observations, identity
+from ddopg.baselines.scaling import Scaling, fold_scaling, make_identity
 from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
 from ddopg.envs.adapter import problem_of
 from ddopg.errors import MissingPackageError
@@ -33,10 +33,10 @@ class Student(NamedTuple):
 
 def ppo(env: gym.Env, seed: int, settings: PPOSettings) -> Iterator[Checkpoint]:
     """One checkpoint per batch."""
-    libraries = _import()
+    libraries = _import_libraries()
     model = libraries.sb3.PPO(
         "MlpPolicy",
-        _training(env, settings.whiten, settings.discount, libraries, rescale=True),
+        _wrap_env(env, settings.whiten, settings.discount, libraries, rescale=True),
         n_steps=settings.batch,
         clip_range=settings.clip,
         batch_size=settings.minibatch,
@@ -45,38 +45,38 @@ def ppo(env: gym.Env, seed: int, settings: PPOSettings) -> Iterator[Checkpoint]:
         gamma=settings.discount,
         gae_lambda=settings.trace,
         ent_coef=settings.entropy,
-        policy_kwargs=_network(settings.hidden, settings.std),
+        policy_kwargs=_describe_network(settings.hidden, settings.std),
         seed=seed,
         device="cpu",
     )
-    return _learn(_on_policy(env, model, settings.hidden, settings.batch, libraries))
+    return _learn(_wrap_on_policy_model(env, model, settings.hidden, settings.batch, libraries))
 
 
 def trpo(env: gym.Env, seed: int, settings: TRPOSettings) -> Iterator[Checkpoint]:
     """One checkpoint per batch."""
-    libraries = _import()
+    libraries = _import_libraries()
     model = libraries.contrib.TRPO(
         "MlpPolicy",
-        _training(env, settings.whiten, settings.discount, libraries, rescale=True),
+        _wrap_env(env, settings.whiten, settings.discount, libraries, rescale=True),
         n_steps=settings.batch,
         target_kl=settings.max_kl,
         batch_size=settings.minibatch,
         learning_rate=settings.learning_rate,
         gamma=settings.discount,
         gae_lambda=settings.trace,
-        policy_kwargs=_network(settings.hidden, settings.std),
+        policy_kwargs=_describe_network(settings.hidden, settings.std),
         seed=seed,
         device="cpu",
     )
-    return _learn(_on_policy(env, model, settings.hidden, settings.batch, libraries))
+    return _learn(_wrap_on_policy_model(env, model, settings.hidden, settings.batch, libraries))
 
 
 def sac(env: gym.Env, seed: int, settings: SACSettings) -> Iterator[Checkpoint]:
     """One checkpoint per hundred steps or update, whichever is longer."""
-    libraries = _import()
+    libraries = _import_libraries()
     model = libraries.sb3.SAC(
         "MlpPolicy",
-        _training(env, settings.whiten, settings.discount, libraries, rescale=False),
+        _wrap_env(env, settings.whiten, settings.discount, libraries, rescale=False),
         learning_rate=settings.learning_rate,
         batch_size=settings.minibatch,
         learning_starts=settings.learning_starts,
@@ -92,45 +92,45 @@ def sac(env: gym.Env, seed: int, settings: SACSettings) -> Iterator[Checkpoint]:
     problem = problem_of(env)
     network = mlp(problem.observation_size, problem.action_size, settings.hidden, relu)
     actor = model.policy.actor
-    layers = _linear([actor.latent_pi, actor.mu], libraries)
+    layers = _find_linear_layers([actor.latent_pi, actor.mu], libraries)
     return _learn(Student(model, squashed(network, problem.low, problem.high), layers, PIECE))
 
 
-def parameters_of(student: Student) -> np.ndarray:
-    """The actor's parameters as our policy has them, for raw observations."""
+def extract_params(student: Student) -> np.ndarray:
+    """Extract the actor's parameters as our policy has them, for raw observations, (D,)."""
     parts = []
     for layer in student.layers:
         parts += [layer.weight.detach().numpy().T.ravel(), layer.bias.detach().numpy()]
     width = student.layers[0].out_features
-    scaling = _statistics(student.model) or identity(student.layers[0].in_features)
-    return for_raw_observations(np.concatenate(parts), scaling, width)
+    scaling = _read_statistics(student.model) or make_identity(student.layers[0].in_features)
+    return fold_scaling(np.concatenate(parts), scaling, width)
 
 
 def _learn(student: Student) -> Iterator[Checkpoint]:
-    _log_nothing(student.model)
+    _disable_logging(student.model)
     while True:
-        yield Checkpoint(int(student.model.num_timesteps), student.policy, parameters_of(student))
+        yield Checkpoint(int(student.model.num_timesteps), student.policy, extract_params(student))
         student.model.learn(student.piece, reset_num_timesteps=False)
 
 
-def _log_nothing(model: Any) -> None:
+def _disable_logging(model: Any) -> None:
     """Without a logger of its own, a model makes a new temporary directory at every call of `learn`."""
     from stable_baselines3.common.logger import Logger
 
     model.set_logger(Logger(folder=None, output_formats=[]))
 
 
-def _on_policy(
+def _wrap_on_policy_model(
     env: gym.Env, model: Any, hidden: tuple[int, ...], piece: int, libraries: Libraries
 ) -> Student:
     problem = problem_of(env)
     network = mlp(problem.observation_size, problem.action_size, hidden)
-    layers = _linear([model.policy.mlp_extractor.policy_net, model.policy.action_net], libraries)
+    layers = _find_linear_layers([model.policy.mlp_extractor.policy_net, model.policy.action_net], libraries)
     return Student(model, clipped(network, problem.low, problem.high), layers, piece)
 
 
-def _training(env: gym.Env, whiten: bool, discount: float, libraries: Libraries, rescale: bool) -> Any:
-    """The environment as the libraries want it: actions in [−1, 1], one copy, its statistics running."""
+def _wrap_env(env: gym.Env, whiten: bool, discount: float, libraries: Libraries, rescale: bool) -> Any:
+    """Wrap the environment as the libraries want it: actions in [−1, 1], one copy, with running statistics."""
     if rescale:
         env = gym.wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
     copies = libraries.vectors.DummyVecEnv([lambda: libraries.monitor.Monitor(env)])
@@ -140,17 +140,17 @@ def _training(env: gym.Env, whiten: bool, discount: float, libraries: Libraries,
     return libraries.vectors.VecNormalize(copies, gamma=discount, clip_obs=np.inf)
 
 
-def _network(hidden: tuple[int, ...], std: float) -> dict[str, Any]:
+def _describe_network(hidden: tuple[int, ...], std: float) -> dict[str, Any]:
     return {"net_arch": list(hidden), "log_std_init": float(np.log(std))}
 
 
-def _linear(parts: list[Any], libraries: Libraries) -> list[Any]:
-    """All linear layers of some modules, in order."""
+def _find_linear_layers(parts: list[Any], libraries: Libraries) -> list[Any]:
+    """Find all linear layers of some modules, in order."""
     linear = libraries.torch.nn.Linear
     return [module for part in parts for module in part.modules() if isinstance(module, linear)]
 
 
-def _statistics(model: Any) -> Scaling | None:
+def _read_statistics(model: Any) -> Scaling | None:
     normaliser = model.get_vec_normalize_env()
     if normaliser is None:
         return None
@@ -167,8 +167,8 @@ class Libraries(NamedTuple):
     monitor: Any
 
 
-def _import() -> Libraries:
-    """Imported on first use, with one thread: jobs run side by side, and small networks are faster so."""
+def _import_libraries() -> Libraries:
+    """Import the libraries, with one thread: jobs run side by side, and small networks are faster so."""
     try:
         import sb3_contrib
         import stable_baselines3

@@ -26,17 +26,31 @@ class Scaling(NamedTuple):
         return ((observations - self.centre) / self.scale).astype(np.float32)
 
 
-def identity(size: int) -> Scaling:
-    """Raw observations."""
+def make_identity(size: int) -> Scaling:
+    """Make the scaling that leaves observations as they are."""
     return Scaling(np.zeros(size), np.ones(size))
 
 
-def scaling_of(observations: np.ndarray, rule: ScalingName) -> Scaling:
-    """From all observations seen so far (T, O): `quantile` divides by the 99 % quantile of |o|, `whiten` takes mean
-    and standard deviation as ARS V2 does, `none` leaves them. What never varied keeps its unit."""
+def fit_scaling(observations: np.ndarray, rule: ScalingName) -> Scaling:
+    """Fit the scaling to what was seen.
+
+    Args:
+        observations: All observations so far, (T, O).
+        rule: `quantile` divides by the 99 % quantile of |o|; `whiten` takes mean and standard deviation, as ARS V2
+            does; `none` leaves them.
+
+    Returns:
+        The scaling. An observation that never varied is not scaled.
+
+    Example:
+        >>> import numpy as np
+        >>> from ddopg.baselines.scaling import fit_scaling
+        >>> fit_scaling(np.array([[1.0, 5.0], [3.0, 5.0]]), "whiten").scale.tolist()
+        [1.0, 1.0]
+    """
     size = observations.shape[-1]
     if rule == "none" or not len(observations):
-        return identity(size)
+        return make_identity(size)
     if rule == "quantile":
         centre, scale = np.zeros(size), np.quantile(np.abs(observations), QUANTILE, axis=0)
     else:
@@ -44,17 +58,25 @@ def scaling_of(observations: np.ndarray, rule: ScalingName) -> Scaling:
     return Scaling(centre, np.where(scale > 0, scale, 1.0))
 
 
-def for_raw_observations(theta: np.ndarray, scaling: Scaling, width: int) -> np.ndarray:
-    """θ of a network whose first layer has `width` units, such that it does with o what it did with the scaled o:
-    W ← W/scale, b ← b − (centre/scale)·W."""
+def fold_scaling(theta: np.ndarray, scaling: Scaling, width: int) -> np.ndarray:
+    """W ← W/scale, b ← b − (centre/scale)·W: the network does with o what it did with the scaled o.
+
+    Args:
+        theta: Parameters for scaled observations, (D,).
+        scaling: How they are scaled.
+        width: Outputs of the first layer.
+
+    Returns:
+        Parameters for raw observations, (D,), float32.
+    """
     size = len(scaling.scale)
     weights = theta[: size * width].reshape(size, width) / scaling.scale[:, None]
     bias = theta[size * width : size * width + width] - scaling.centre @ weights
     return np.concatenate([weights.ravel(), bias, theta[size * width + width :]]).astype(np.float32)
 
 
-class Seen:
-    """All observations so far, in one growing array."""
+class ObservationBuffer:
+    """Holds all observations so far, in one growing array."""
 
     def __init__(self, size: int) -> None:
         self._rows = np.empty((1024, size), np.float32)

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg.baselines.base import Checkpoint, rollout_seeds
-from ddopg.baselines.scaling import Seen, for_raw_observations, identity, scaling_of
+from ddopg.baselines.scaling import ObservationBuffer, fit_scaling, fold_scaling, make_identity
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
 from ddopg.config import PolicyConfig
 from ddopg.core.param_scaling import sample_constant_policy
@@ -29,19 +29,19 @@ Settings = ARSSettings | CMAESSettings | RandomSettings
 def random_search(env: gym.Env, seed: int, settings: RandomSettings) -> Iterator[Checkpoint]:
     """Independent policies around the class' own start; the best one so far counts."""
     trial = Trial(env, seed, settings)
-    best, highest, count = trial.raw(trial.start), -np.inf, 0
-    for theta in trial.probes():
-        yield trial.checkpoint(best)
+    best, highest, count = trial.to_raw(trial.start), -np.inf, 0
+    for theta in trial.sample_probes():
+        yield trial.make_checkpoint(best)
         value = trial.play(theta)
         if value > highest:
             best, highest = theta, value
     trial.rescale()
     while True:
         scatter = make_rng(seed, count, "random search").standard_normal(len(trial.start))
-        theta = trial.raw(trial.start + settings.spread * scatter)
+        theta = trial.to_raw(trial.start + settings.spread * scatter)
         returns = []
         for _ in range(settings.repeats):
-            yield trial.checkpoint(best)
+            yield trial.make_checkpoint(best)
             returns.append(trial.play(theta))
         if np.mean(returns) > highest:
             best, highest = theta, float(np.mean(returns))
@@ -53,8 +53,8 @@ def cma_es(env: gym.Env, seed: int, settings: CMAESSettings) -> Iterator[Checkpo
     """The mean of the search distribution counts; it moves once per generation."""
     cma = _import_cma()
     trial = Trial(env, seed, settings)
-    for theta in trial.probes():
-        yield trial.checkpoint(trial.raw(trial.start))
+    for theta in trial.sample_probes():
+        yield trial.make_checkpoint(trial.to_raw(trial.start))
         trial.play(theta)
     trial.rescale()
     rng = make_rng(seed, 0, "cma-es")
@@ -65,8 +65,8 @@ def cma_es(env: gym.Env, seed: int, settings: CMAESSettings) -> Iterator[Checkpo
     while True:
         costs, asked = [], search.ask()
         for scaled in asked:
-            yield trial.checkpoint(trial.raw(search.mean))
-            costs.append(-trial.play(trial.raw(scaled)))
+            yield trial.make_checkpoint(trial.to_raw(search.mean))
+            costs.append(-trial.play(trial.to_raw(scaled)))
         search.tell(asked, costs)
         trial.rescale()
 
@@ -75,8 +75,8 @@ def ars(env: gym.Env, seed: int, settings: ARSSettings) -> Iterator[Checkpoint]:
     """M ← M + α/(b σ_R) Σ (R₊ − R₋) δ over the b directions whose better side is best; M counts."""
     trial = Trial(env, seed, settings)
     centre = trial.start.astype(np.float64)
-    for theta in trial.probes():
-        yield trial.checkpoint(trial.raw(centre))
+    for theta in trial.sample_probes():
+        yield trial.make_checkpoint(trial.to_raw(centre))
         trial.play(theta)
     trial.rescale()
     count = 0
@@ -84,15 +84,15 @@ def ars(env: gym.Env, seed: int, settings: ARSSettings) -> Iterator[Checkpoint]:
         directions = make_rng(seed, count, "ars").standard_normal((settings.directions, len(centre)))
         returns = np.empty((settings.directions, 2))
         for k, side in np.ndindex(returns.shape):
-            yield trial.checkpoint(trial.raw(centre))
+            yield trial.make_checkpoint(trial.to_raw(centre))
             sign = 1 - 2 * side
-            returns[k, side] = trial.play(trial.raw(centre + sign * settings.noise * directions[k]))
-        centre = centre + ars_step(directions, returns, settings.top, settings.step)
+            returns[k, side] = trial.play(trial.to_raw(centre + sign * settings.noise * directions[k]))
+        centre = centre + compute_ars_step(directions, returns, settings.top, settings.step)
         trial.rescale()
         count += 1
 
 
-def ars_step(directions: np.ndarray, returns: np.ndarray, top: int, step: float) -> np.ndarray:
+def compute_ars_step(directions: np.ndarray, returns: np.ndarray, top: int, step: float) -> np.ndarray:
     """α/(b σ_R) Σ (R₊ − R₋) δ, (D,): directions (N, D), returns (N, 2); 0 where all returns are the same."""
     chosen = np.argsort(-returns.max(axis=1), kind="stable")[:top]
     spread = returns[chosen].std()
@@ -115,19 +115,19 @@ class Trial:
         # A linear map may start from nothing; a network of zeros would be a saddle point.
         zero = np.zeros(self.policy.size, np.float32)
         self.start = initial_params(self.policy, seed) if settings.hidden else zero
-        self.steps, self.scaling = 0, identity(problem.observation_size)
-        self._seeds, self._seen = rollout_seeds(seed), Seen(problem.observation_size)
+        self.steps, self.scaling = 0, make_identity(problem.observation_size)
+        self._seeds, self._seen = rollout_seeds(seed), ObservationBuffer(problem.observation_size)
 
     def play(self, theta: np.ndarray) -> float:
-        """The return of one fresh episode."""
+        """Play one fresh episode and return its return."""
         trajectory = rollout(self.env, self.policy, theta, next(self._seeds), self.horizon)
         self.steps += trajectory.length
         if self.settings.scaling != "none":
             self._seen.add(trajectory.observations[trajectory.alive])
         return float(trajectory.rewards.sum())
 
-    def probes(self) -> list[np.ndarray]:
-        """Constant policies: they show the scales before any gain multiplies them."""
+    def sample_probes(self) -> list[np.ndarray]:
+        """Sample constant policies: they show the scales before any gain multiplies them."""
         size, outputs = self.policy.size, len(self.policy.action_scale)
         return [
             sample_constant_policy(make_rng(self.seed, count, "probe"), size, outputs)
@@ -136,14 +136,14 @@ class Trial:
 
     def rescale(self) -> None:
         """Take the scale from everything seen."""
-        self.scaling = scaling_of(self._seen.observations, self.settings.scaling)
+        self.scaling = fit_scaling(self._seen.observations, self.settings.scaling)
 
-    def raw(self, scaled: np.ndarray) -> np.ndarray:
-        """Scaled parameters as they act on raw observations."""
-        return for_raw_observations(np.asarray(scaled), self.scaling, self.width)
+    def to_raw(self, scaled: np.ndarray) -> np.ndarray:
+        """Turn scaled parameters into those that act on raw observations."""
+        return fold_scaling(np.asarray(scaled), self.scaling, self.width)
 
-    def checkpoint(self, theta: np.ndarray) -> Checkpoint:
-        """What is known now."""
+    def make_checkpoint(self, theta: np.ndarray) -> Checkpoint:
+        """Make the checkpoint of what is known now."""
         return Checkpoint(self.steps, self.policy, theta)
 
 
