@@ -5,6 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+Given = TypeVar("Given")
 
 
 class DDOPGError(Exception):
@@ -37,6 +41,10 @@ class StoreError(DDOPGError, OSError):
     """A run that cannot be written now: the disk is full, the place read-only, or another process has it."""
 
 
+class DisplayError(DDOPGError, RuntimeError):
+    """A picture that cannot be drawn or shown here: there is no display, or the environment cannot draw itself."""
+
+
 class MissingPackageError(DDOPGError, ImportError):
     """A package of an optional extra that is not installed; the message says how to get it."""
 
@@ -52,6 +60,29 @@ def require(condition: bool, message: str, error: type[DDOPGError] = ConfigError
     """Raise `error` with `message` unless the condition holds."""
     if not condition:
         raise error(message)
+
+
+def require_given(value: Given | None, message: str, error: type[DDOPGError] = ConfigError) -> Given:
+    """The value, which a type checker then knows to be there.
+
+    Args:
+        value: what may be missing.
+        message: what was expected, what came, and what to do.
+        error: the kind of error to raise.
+
+    Returns:
+        The same value.
+
+    Raises:
+        DDOPGError: of the kind `error`, where the value is None.
+
+    Example:
+        >>> require_given(3, "give a number")
+        3
+    """
+    if value is None:
+        raise error(message)
+    return value
 
 
 def require_positive(name: str, value: float) -> None:
@@ -70,3 +101,21 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     advice = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known[:20])}"
     return UnknownNameError(f"there is no {what} called {name!r}; {advice}")
+
+
+def cannot_write_into(directory: Path, error: OSError, advice: str = "choose a writable directory") -> str:
+    """The message for a directory in which nothing can be written.
+
+    Args:
+        directory: where the files were to go.
+        error: what the operating system said.
+        advice: what the user can do, such as "choose a writable directory with --out".
+
+    Returns:
+        One sentence for the error that the caller raises.
+
+    Example:
+        >>> cannot_write_into(Path("runs"), PermissionError(13, "Permission denied"))
+        'cannot write into runs: Permission denied; choose a writable directory'
+    """
+    return f"cannot write into {directory}: {error.strerror or error}; {advice}"

@@ -4,11 +4,12 @@ import json
 import sys
 
 import gymnasium as gym
+import minari
 import numpy as np
 import pytest
+from minari import DataCollector
 
 import ddopg
-import minari
 from ddopg.cli.main import main
 from ddopg.config import preset
 from ddopg.errors import (
@@ -26,7 +27,6 @@ from ddopg.policies import mlp
 from ddopg.rollouts.playing import rollout as play_once
 from ddopg.storage.stored import rollouts_of
 from ddopg.support.records import change
-from minari import DataCollector
 from tests.probes import Follow
 
 CONFIG = change(preset("paper"), {"design.spread": 20.0, "search.steps": 5, "selection.size": 8})

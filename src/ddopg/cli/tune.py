@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 from rich.console import Console
 
 from ddopg.cli.options import Tune
-from ddopg.errors import ArtefactError, ConfigError, DDOPGError, require
+from ddopg.errors import ArtefactError, ConfigError, DDOPGError, cannot_write_into, require
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import jobs, workers
 from ddopg.experiments.tuning import study as studies
@@ -95,9 +95,8 @@ def _directory(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArtefactError(
-            f"cannot write into {out}: {error.strerror or error}; choose a writable directory with --out"
-        ) from error
+        message = cannot_write_into(out, error, "choose a writable directory with --out")
+        raise ArtefactError(message) from error
     return out
 
 

@@ -15,7 +15,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ddopg.errors import ArtefactError
+from ddopg.errors import ArtefactError, cannot_write_into
 from ddopg.experiments.bench import records
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.records import Record
@@ -43,9 +43,8 @@ def complete(
     try:
         (out / "failures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArtefactError(
-            f"cannot write into {out}: {error.strerror or error}; choose a writable directory with {option}"
-        ) from error
+        message = cannot_write_into(out, error, f"choose a writable directory with {option}")
+        raise ArtefactError(message) from error
     with records.sole_writer(out, option, patient):
         records.repair(out / RECORDS)
         missing = [job for job in jobs if job.key not in finished(out)]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ddopg.errors import ArtefactError
+from ddopg.errors import ArtefactError, cannot_write_into
 from ddopg.support.locks import FileLock
 
 Record = dict[str, Any]
@@ -62,9 +62,8 @@ def sole_writer(directory: Path, option: str = "--out", patient: bool = False) -
             f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
         ) from error
     except OSError as error:
-        raise ArtefactError(
-            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory with {option}"
-        ) from error
+        message = cannot_write_into(directory, error, f"choose a writable directory with {option}")
+        raise ArtefactError(message) from error
     try:
         yield
     finally:
