@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from ddopg.callbacks import Callback, as_callback, hearing
+from ddopg.callbacks import Callback, as_callback, callback_scope
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.core import algorithm
@@ -246,7 +246,7 @@ class DDOPG:
         with (
             player_at(place, self._game(time_limit)) as player,
             progress(progress_bar, budget.total, budget.unit) as show,
-            hearing(after_each, self),
+            callback_scope(after_each, self),
         ):
             window = Window(player, self._in_hand, retries, self._note)
             while not budget.spent(self.state):

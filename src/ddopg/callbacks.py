@@ -388,7 +388,7 @@ def as_callback(callback: Any) -> BaseCallback:
 
 
 @contextmanager
-def hearing(callback: BaseCallback, agent: Learner) -> Iterator[None]:
+def callback_scope(callback: BaseCallback, agent: Learner) -> Iterator[None]:
     """Tell the callback of the beginning, and of the end however it comes."""
     callback.on_training_start(agent)
     try:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ddopg.agent import DDOPG
-from ddopg.cli import commands
+from ddopg.cli import train
 from ddopg.cli.main import main, parse
 from ddopg.config import preset
 from ddopg.storage.exports import read_table
@@ -153,7 +153,7 @@ class TestParse:
 class TestTrain:
     def test_two_runs_of_the_same_second_have_a_directory_each(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(commands.time, "strftime", lambda form: "20260101-000000")
+        monkeypatch.setattr(train.time, "strftime", lambda form: "20260101-000000")
         for _ in range(3):
             assert main(["train", "cartpole", "--episodes", "1", "--eval-episodes", "1", "--quiet"]) == 0
         names = ["cartpole-20260101-000000-seed0" + end for end in ("", "-2", "-3")]

@@ -11,8 +11,8 @@ import pytest
 import ddopg
 from ddopg import numpy_policy
 from ddopg.cli.main import main
-from ddopg.cli.robot_files import columns, read_log
 from ddopg.rollouts.playing import rollout
+from ddopg.storage.robot_logs import list_columns, read_log
 from tests.probes import Follow
 
 MACHINE = ["--observations", "1", "--low", "-2", "--high", "2", "--horizon", "3"]
@@ -223,8 +223,8 @@ class TestWrongInput:
 
 def test_the_columns_are_in_the_order_of_the_numbers():
     problem = ddopg.DDOPG("Reacher-v5").problem
-    assert columns(problem)[:2] == ["observation_0", "observation_1"]
-    assert columns(problem)[-3:] == ["action_0", "action_1", "reward"]
+    assert list_columns(problem)[:2] == ["observation_0", "observation_1"]
+    assert list_columns(problem)[-3:] == ["action_0", "action_1", "reward"]
 
 
 def test_logged_rollouts_are_learnt_from_like_any_other(run, capsys):

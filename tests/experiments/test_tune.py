@@ -351,7 +351,7 @@ class TestVerdict:
         for seed in (0, 1, 17):
             command = parse(["tune", "cartpole", "--seed", str(seed), "--seeds", "1000"])
             first = tuning.FRESH + tuning.STRIDE * seed
-            assert not set(tuning.plan_of(command).seeds) & set(range(first, first + tuning.MOST_SEEDS))
+            assert not set(tuning.make_plan(command).seeds) & set(range(first, first + tuning.MOST_SEEDS))
 
 
 class TestCommand:
@@ -467,7 +467,7 @@ def plan_in(tmp_path):
 
 
 def plan_of(world, tmp_path):
-    return tuning.plan_of(parse(["tune", world, *QUICK, "--storage", address(tmp_path)]))
+    return tuning.make_plan(parse(["tune", world, *QUICK, "--storage", address(tmp_path)]))
 
 
 def test_a_source_that_dries_up_for_a_while_is_asked_again():

@@ -238,8 +238,8 @@ class TestTables:
     def test_they_are_what_is_made_of_the_store_in_the_end(self, tmp_path, monkeypatch):
         out, live = tmp_path / "run", {}
         monkeypatch.setattr(
-            "ddopg.cli.training.leave_files",
-            lambda agent, command: live.update(tables(agent.store.directory)),
+            "ddopg.cli.train.leave_files",
+            lambda session: live.update(tables(session.agent.store.directory)),
         )
         main(["train", "cartpole", "--episodes", "9", "--out", str(out), *QUICK])
         monkeypatch.undo()

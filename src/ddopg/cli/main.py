@@ -1,11 +1,11 @@
-"""The command line: parsing only. What a command does is in `commands.py`, imported after the options are read,
-so that `--help` answers at once."""
+"""The entry point: reads the options, then loads only the module that has the command; `--help` answers at once."""
 
 from __future__ import annotations
 
 import functools
 import operator
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import tyro
@@ -26,17 +26,42 @@ from ddopg.cli.options import (
     Train,
     Tune,
 )
-from ddopg.config import PRESETS, Config
-from ddopg.errors import DDOPGError, require
+from ddopg.config import PRESETS, RENAMED, Config
+from ddopg.errors import ConfigError, DDOPGError, require
 from ddopg.support import presets
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
+COMMANDS: dict[type, str] = {
+    Train: "train:train",
+    Begin: "robot:begin",
+    Resume: "train:resume",
+    Evaluate: "policy:evaluate",
+    Play: "policy:play",
+    Export: "policy:export",
+    Report: "report:report",
+    Ask: "robot:ask",
+    Tell: "robot:tell",
+    Add: "robot:add",
+    Bench: "bench:bench",
+    Tune: "tune:tune",
+    Figure: "bench:figure",
+}
+"""Options of a command → the module of this folder and the function that carry it out, in the order of the help."""
+
+Command = (
+    Train | Resume | Evaluate | Play | Export | Report | Begin | Ask | Tell | Add | Bench | Tune | Figure
+)
+
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return the exit code.
+    """Run one command.
 
-    0; 1 if a part failed, 2 after wrong input, 130 after Ctrl-C, 143 after SIGTERM.
+    Args:
+        arguments: the words after `ddopg`; those of the process if not given.
+
+    Returns:
+        The exit code: 0; 1 if a part failed, 2 after wrong input, 130 after Ctrl-C, 143 after SIGTERM.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments in (["--version"], ["-V"]):
@@ -44,9 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         command = parse(arguments)
-        from ddopg.cli import commands
-
-        return getattr(commands, type(command).__name__.lower())(command) or 0
+        module, _, function = COMMANDS[type(command)].partition(":")
+        return getattr(import_module(f"ddopg.cli.{module}"), function)(command) or 0
     except DDOPGError as error:
         print(f"ddopg: {error}", file=sys.stderr)
         return 2
@@ -55,20 +79,27 @@ def main(arguments: list[str] | None = None) -> int:
         return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
-Command = (
-    Train | Resume | Evaluate | Play | Export | Report | Begin | Ask | Tell | Add | Bench | Tune | Figure
-)
-
-
 def parse(arguments: list[str]) -> Command:
-    """The command that the arguments ask for; wrong ones end the program with code 2 and a hint."""
-    start = _start(arguments)
-    missing, plain = (
-        tyro.MISSING,
-        (Resume, Evaluate, Play, Export, Report, Ask, Tell, Add, Bench, Tune, Figure),
-    )
-    begin = Begin(missing, missing, missing, missing, missing, config=start.config)
-    commands = [_named(Train, start), _named(Begin, begin), *map(_named, plain)]
+    """Read the options of a command.
+
+    Args:
+        arguments: the words after `ddopg`.
+
+    Returns:
+        The command that they ask for.
+
+    Raises:
+        ConfigError: for an option that has a new name, or values that are out of range.
+        SystemExit: with code 2 and a hint for an option that does not exist; with code 0 after `--help`.
+    """
+    _refuse_renamed(arguments)
+    start = _read_start(arguments)
+    missing = tyro.MISSING
+    defaults = {
+        Train: start,
+        Begin: Begin(missing, missing, missing, missing, missing, config=start.config),
+    }
+    commands = [_name_command(command, defaults.get(command)) for command in COMMANDS]
     return tyro.cli(
         functools.reduce(operator.or_, commands),
         prog="ddopg",
@@ -77,15 +108,33 @@ def parse(arguments: list[str]) -> Command:
     )
 
 
-def _named(command: type, default: Any = None) -> Any:
+def _name_command(command: type, default: Any) -> Any:
     """A subcommand by the name of its class."""
     given = {} if default is None else {"default": default}
     return Annotated[command, tyro.conf.subcommand(command.__name__.lower(), prefix_name=False, **given)]
 
 
-def _start(arguments: list[str]) -> Train:
+def _refuse_renamed(arguments: list[str]) -> None:
+    """Say the new name of an option that had another one in an earlier version."""
+    if arguments[:1] not in (["train"], ["begin"]):
+        return  # the other commands have no settings of the method among their options
+    for argument in arguments:
+        option = argument.partition("=")[0]
+        head, dot, tail = option.removeprefix("--").replace("-", "_").rpartition(".")
+        for negation in ("", "no_"):
+            new = RENAMED.get(f"{head}{dot}{tail.removeprefix(negation)}")
+            if new is not None and option.startswith("--"):
+                raise ConfigError(f"{option} is now called {_spell_option(new, tail.startswith('no_'))}")
+
+
+def _spell_option(name: str, negated: bool) -> str:
+    head, dot, tail = name.replace("_", "-").rpartition(".")
+    return f"--{head}{dot}{'no-' if negated else ''}{tail}"
+
+
+def _read_start(arguments: list[str]) -> Train:
     """The preset or its file is read before the rest, because the defaults of all other options come from it."""
-    name, path = _value_of("--preset", arguments), _value_of("--config", arguments)
+    name, path = _find_value("--preset", arguments), _find_value("--config", arguments)
     if path is None or arguments[0] != "train":
         return Train(env=tyro.MISSING, config=PRESETS.get(name or "default", Config()))
     file = presets.read(path)
@@ -96,7 +145,7 @@ def _start(arguments: list[str]) -> Train:
     return Train(env=tyro.MISSING, preset=file.preset, config=file.config)  # type: ignore[arg-type]
 
 
-def _value_of(option: str, arguments: list[str]) -> str | None:
+def _find_value(option: str, arguments: list[str]) -> str | None:
     for i, argument in enumerate(arguments):
         if argument == option and i + 1 < len(arguments):
             return arguments[i + 1]

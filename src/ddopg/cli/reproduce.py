@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ddopg.cli.options import Train
-from ddopg.cli.training import command_of, step_budget
+from ddopg.cli.stored_command import choose_budget, read_command
 from ddopg.config import PRESETS
 from ddopg.report.groups import differences, origin
 from ddopg.storage.reading import Reading
@@ -22,13 +22,13 @@ def recipe(reading: Reading) -> dict[str, Any]:
     play = f"ddopg {shlex.join(['play', str(directory), '--video', str(directory / 'policy.mp4')])}"
     if reading.about.command:
         shell = "\n".join(_shell(reading))
-        return {"kind": "shell", "text": shell, "remark": progress_of(reading).words, "play": play}
+        return {"kind": "shell", "text": shell, "remark": measure_progress(reading).words, "play": play}
     return {"kind": "python", "text": _python(reading), "remark": _begun_in_python(reading), "play": play}
 
 
 def train_arguments(reading: Reading, out: Path) -> list[str]:
     """What `ddopg` must be told to begin the same run in another directory."""
-    told = command_of(reading.about, reading.directory)
+    told = read_command(reading.about, reading.directory)
     words = ["train", told.env]
     for name in ("steps", "episodes"):
         value = getattr(told, name)
@@ -37,13 +37,13 @@ def train_arguments(reading: Reading, out: Path) -> list[str]:
     for field in dataclasses.fields(Train):
         value = getattr(told, field.name)
         if field.name not in IN_FRONT and value != field.default:
-            words += option(field.name, value)
+            words += format_option(field.name, value)
     for name, (_, value) in differences(PRESETS[told.preset], reading.about.config).items():
-        words += option(name, value)
+        words += format_option(name, value)
     return words
 
 
-def option(name: str, value: Any) -> list[str]:
+def format_option(name: str, value: Any) -> list[str]:
     """One setting as the command line takes it."""
     head, _, tail = name.replace("_", "-").rpartition(".")
     prefix = f"--{head}." if head else "--"
@@ -83,16 +83,16 @@ class Progress(NamedTuple):
         return ""
 
 
-def progress_of(reading: Reading) -> Progress:
+def measure_progress(reading: Reading) -> Progress:
     """Of a run begun on the command line."""
-    told, state = command_of(reading.about, reading.directory), reading.state
-    if told.episodes is not None:
-        return Progress(state.told, told.episodes, "rollouts", 1)
-    return Progress(state.steps, step_budget(told) or 0, "steps", reading.about.problem.horizon)
+    budget = choose_budget(read_command(reading.about, reading.directory))
+    if budget.unit == "episodes":
+        return Progress(reading.state.told, budget.total, "rollouts", 1)
+    return Progress(reading.state.steps, budget.total, "steps", reading.about.problem.horizon)
 
 
 def _shell(reading: Reading) -> list[str]:
-    directory, progress = reading.directory, progress_of(reading)
+    directory, progress = reading.directory, measure_progress(reading)
     again = directory.with_name(f"{directory.name}-again")
     lines = [f"ddopg {shlex.join(train_arguments(reading, again))}"]
     if progress.extended:

@@ -1,26 +1,32 @@
-"""The commands of the file protocol: a run of a machine that only reads policies and writes logs."""
+"""The commands `begin`, `ask`, `tell` and `add`: a run of a machine that only reads policies and writes logs."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from ddopg.agent import DDOPG
-from ddopg.cli import robot_files as hardware
-from ddopg.cli import training
+from ddopg.agent import DDOPG, Proposal
+from ddopg.cli.evaluation import require_store, save_policy
 from ddopg.cli.options import Add, Ask, Begin, Tell
 from ddopg.core.algorithm import Info
-from ddopg.errors import SpaceError, require
-from ddopg.storage import exports
+from ddopg.core.imitation import root_mean_square
+from ddopg.core.state import require_waiting
+from ddopg.core.types import Trajectory
+from ddopg.errors import SpaceError, TrajectoryError, require, require_given
+from ddopg.storage import exports, robot_logs
 from ddopg.storage.policy_file import load
+from ddopg.storage.robot_logs import Log, log_to_trajectory, read_log
+
+SUSPICIOUS = 1e-3  # of an action's scale: a log whose actions are further from the policy's gets a remark
 
 
 def begin(command: Begin) -> None:
     """A new run, described by numbers instead of an environment."""
-    low, high = _ranges(command.low, command.high)
+    low, high = _read_ranges(command.low, command.high)
     require(
         command.observations >= 1,
         f"--observations must be at least 1, got {command.observations}",
@@ -43,10 +49,10 @@ def ask(command: Ask) -> None:
     agent = DDOPG.resume(command.directory)
     waiting = [] if command.new or command.number is not None else agent.pending
     proposals = waiting or agent.ask(command.number)
-    places = [hardware.write_proposal(command.directory, proposal) for proposal in proposals]
+    places = [_write_proposal(command.directory, proposal) for proposal in proposals]
     agent.close()
     if command.json:
-        print(json.dumps([json.loads((place / hardware.ABOUT).read_text()) for place in places]))
+        print(json.dumps([json.loads((place / robot_logs.ABOUT).read_text()) for place in places]))
         return
     print("\n".join(map(str, places)))
 
@@ -59,11 +65,11 @@ def tell(command: Tell) -> None:
         f"--proposal goes with one log, got {len(command.logs)}",
     )
     for path in command.logs:
-        log = hardware.read_log(path, agent.problem)
-        proposal = hardware.proposal_of(agent, path, log, command.proposal)
-        trajectory = hardware.packed(log, path, agent.problem, proposal.theta)
+        log = read_log(path, agent.problem)
+        proposal = _find_proposal(agent, path, log, command.proposal)
+        trajectory = log_to_trajectory(log, path, agent.problem, proposal.theta)
         info = agent.tell(proposal, trajectory)
-        _say(info, proposal.number, hardware.deviation(agent, trajectory), command.json)
+        _say(info, proposal.number, _describe_deviation(agent, trajectory), command.json)
     _leave_files(agent)
 
 
@@ -72,7 +78,7 @@ def add(command: Add) -> None:
     agent = DDOPG.resume(command.directory)
     theta = None if command.policy is None else load(exports.policy_file(command.policy)).theta
     for path in command.logs:
-        trajectory = hardware.packed(hardware.read_log(path, agent.problem), path, agent.problem, theta)
+        trajectory = log_to_trajectory(read_log(path, agent.problem), path, agent.problem, theta)
         added = agent.add(trajectory)
         misfit = np.array2string(added.fit.misfit, precision=3)
         remark = (
@@ -85,10 +91,45 @@ def add(command: Add) -> None:
 
 def _leave_files(agent: DDOPG) -> None:
     """The incumbent and the table, as other runs have them."""
-    assert agent.store is not None
-    training.save_policy(agent, [])
-    exports.write_tables(agent.store.directory, agent.store.log(), [])
+    store = require_store(agent)
+    save_policy(agent, [])
+    exports.write_tables(store.directory, store.log(), [])
     agent.close()
+
+
+def _write_proposal(directory: Path, proposal: Proposal) -> Path:
+    return robot_logs.write_proposal(
+        directory, proposal.number, proposal.purpose, proposal.seed, proposal.trained
+    )
+
+
+def _find_proposal(agent: DDOPG, path: Path, log: Log, number: int | None) -> Proposal:
+    """Whose rollout a log is: told, or by what is in the file, or by where the file lies, or the only one waiting."""
+    waiting = {proposal.number: proposal for proposal in agent.pending}
+    given = (number, log.proposal, robot_logs.find_number(path), *(waiting if len(waiting) == 1 else ()))
+    listed = ", ".join(map(str, waiting)) or "none"
+    found = require_given(
+        next((one for one in given if one is not None), None),
+        f"{path} does not say which proposal was rolled out, and {len(waiting)} are waiting ({listed}); give "
+        "--proposal NUMBER, or put the file into the proposal's directory",
+        TrajectoryError,
+    )
+    require_waiting(waiting, found)
+    return waiting[found]
+
+
+def _describe_deviation(agent: DDOPG, trajectory: Trajectory) -> str:
+    """A sentence where the logged actions are not the policy's: it was not the one that ran, or time slipped."""
+    low, high = np.asarray(agent.problem.low), np.asarray(agent.problem.high)
+    shown = trajectory.actions[: trajectory.length]
+    own = np.asarray(agent.policy.act(trajectory.theta, trajectory.observations[: trajectory.length]))
+    apart = np.minimum(root_mean_square(shown - own), root_mean_square(shown - np.clip(own, low, high)))
+    if np.all(apart <= SUSPICIOUS * np.asarray(agent.policy.action_scale)):
+        return ""
+    return (
+        f"the logged actions differ from the policy's by {np.array2string(apart, precision=3)} (root mean square): "
+        "is each observation the one before its action, and did this policy run?"
+    )
 
 
 def _say(info: Info, proposal: int | None, remark: str, as_json: bool, **more: Any) -> None:
@@ -103,7 +144,7 @@ def _say(info: Info, proposal: int | None, remark: str, as_json: bool, **more: A
     )
 
 
-def _ranges(low: tuple[float, ...], high: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _read_ranges(low: tuple[float, ...], high: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     require(
         len(low) == len(high) and all(a < b for a, b in zip(low, high, strict=True)),
         f"--low and --high must have one number per action, low < high, got {low} and {high}",

@@ -1,4 +1,4 @@
-"""Tuning on the command line: run trials until there are enough, compare, leave the preset file, say how to go on."""
+"""The command `tune`: run trials until there are enough, compare, leave the preset file, say how to go on."""
 
 from __future__ import annotations
 
@@ -7,20 +7,33 @@ import time
 from functools import partial
 from pathlib import Path
 
-import optuna
-from optuna.trial import TrialState
 from rich.console import Console
 
+from ddopg.cli.bench import report_failures
 from ddopg.cli.options import Tune
-from ddopg.errors import ArtefactError, ConfigError, DDOPGError, cannot_write_into, require
+from ddopg.errors import (
+    ArtefactError,
+    ConfigError,
+    DDOPGError,
+    MissingPackageError,
+    cannot_write_into,
+    require,
+)
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import jobs, workers
-from ddopg.experiments.tuning import study as studies
-from ddopg.experiments.tuning import trials, verdict
-from ddopg.experiments.tuning.ranges import space_of
-from ddopg.experiments.tuning.study import Plan
 from ddopg.rollouts.workers import ray_cluster as cluster
 from ddopg.support.signals import termination_raises
+
+try:
+    import optuna
+    from optuna.trial import TrialState
+
+    from ddopg.experiments.tuning import study as studies
+    from ddopg.experiments.tuning import trials, verdict
+    from ddopg.experiments.tuning.ranges import space_of
+    from ddopg.experiments.tuning.study import Plan
+except ImportError as error:
+    raise MissingPackageError("ddopg tune needs the package optuna", "tune") from error
 
 STORAGE = "study.sqlite"
 SEEDS, FRESH = 7_000, 8_000  # first seeds of the trials and of the comparison
@@ -30,13 +43,18 @@ FEWEST = 5  # fresh seeds: fewer could show no difference, whatever their interv
 PATIENCE = 2.0  # seconds between two looks at what others do
 
 
+def tune(command: Tune) -> int:
+    """Search for better settings, then compare them with the preset; 1 if a run of the comparison failed."""
+    return report_failures(run(command), choose_home(command))
+
+
 def run(command: Tune) -> list[workers.Failed]:
     """Tune; returns the runs of the last comparison that failed."""
-    plan = plan_of(command)
+    plan = make_plan(command)
     if command.ray:
         cluster.check(command.ray)
-    out = home_of(command)
-    url = command.storage or f"sqlite:///{(_directory(out) / STORAGE).absolute()}"
+    out = choose_home(command)
+    url = command.storage or f"sqlite:///{(_make_directory(out) / STORAGE).absolute()}"
     name = command.study or f"{command.env}-{command.preset}"
     with studies.opened(url, name, plan, command.seed) as study:
         try:
@@ -52,7 +70,7 @@ def run(command: Tune) -> list[workers.Failed]:
             raise
 
 
-def plan_of(command: Tune) -> Plan:
+def make_plan(command: Tune) -> Plan:
     """What is tuned, everything checked before anything runs."""
     for name, least in (("trials", 1), ("workers", 1), ("seeds", 1), ("fresh_seeds", FEWEST)):
         value = getattr(command, name)
@@ -79,19 +97,19 @@ def plan_of(command: Tune) -> Plan:
     return plan
 
 
-def home_of(command: Tune) -> Path:
+def choose_home(command: Tune) -> Path:
     """The directory of the results."""
     name = "".join(c if c.isalnum() or c in "-_." else "-" for c in command.env)
     return command.out or Path("runs") / f"tune-{name}"
 
 
-def _place(command: Tune) -> workers.Place:
+def _choose_place(command: Tune) -> workers.Place:
     return (
         workers.on_ray(command.ray, command.workers) if command.ray else workers.locally(command.workers or 1)
     )
 
 
-def _directory(out: Path) -> Path:
+def _make_directory(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -104,7 +122,7 @@ def _all_finished(study: optuna.Study, plan: Plan, command: Tune) -> bool:
     """Run trials until all are finished, here or elsewhere; a helper leaves when nothing is left to begin."""
     while (missing := command.trials - studies.finished(study)) > 0:
         if studies.to_begin(study, command.trials):
-            trials.run(study, plan, command.trials, _place(command), command.quiet)
+            trials.run(study, plan, command.trials, _choose_place(command), command.quiet)
         elif not command.compare:
             print(f"{missing} trials are still being run by other processes")
             return False
@@ -137,8 +155,8 @@ def _compare(study: optuna.Study, plan: Plan, command: Tune, out: Path) -> list[
     if changes and command.compare:
         first = FRESH + STRIDE * command.seed
         both = verdict.jobs_of(plan, changes, range(first, first + command.fresh_seeds))
-        execute = partial(workers.run_all, place=_place(command), again=trials.AGAIN)
-        difference, failures = verdict.compare(plan, both, _directory(out), execute, command.quiet)
+        execute = partial(workers.run_all, place=_choose_place(command), again=trials.AGAIN)
+        difference, failures = verdict.compare(plan, both, _make_directory(out), execute, command.quiet)
         bench.print_table(both, out, console)
     if difference is not None:
         verdict.print_verdict(difference, plan, console)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ddopg.core.problem import Problem
 from ddopg.envs import ENVS
-from ddopg.errors import SpaceError, require, unknown
+from ddopg.errors import SpaceError, require, require_given, unknown
 
 SHORT_NAMES = {name: identifier for name, (identifier, _) in ENVS.items()}
 
@@ -76,13 +76,12 @@ def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | 
     _require_no_images(observation_space)
     _require_box("observation", observation_space, "gymnasium.wrappers.FlattenObservation")
     _require_box("action", action_space, "a wrapper that maps a vector onto it; DD-OPG acts continuously")
-    require(
-        horizon is not None and horizon >= 1,
+    message = (
         f"an episode needs a time limit of at least one step, got {horizon}; pass horizon=..., or make the "
-        "environment with max_episode_steps=...",
-        SpaceError,
+        "environment with max_episode_steps=..."
     )
-    assert horizon is not None
+    horizon = require_given(horizon, message, SpaceError)
+    require(horizon >= 1, message, SpaceError)
     return Problem(
         observation_size=math.prod(observation_space.shape),
         low=tuple(map(float, np.ravel(action_space.low))),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from ddopg.core.state import State
-from ddopg.errors import require
+from ddopg.errors import require, require_given
 
 
 def check_budget(steps: int | None, episodes: int | None) -> int:
     """The one of both that is given, at least 1."""
-    total = episodes if steps is None else steps
-    require(
-        total is not None and (steps is None) != (episodes is None),
+    message = (
         "give a budget either in steps (total_timesteps) or in episodes (total_episodes), "
-        f"got {steps} and {episodes}",
+        f"got {steps} and {episodes}"
     )
-    assert total is not None
+    require(steps is None or episodes is None, message)
+    total = require_given(episodes if steps is None else steps, message)
     require(total >= 1, f"the budget must be at least 1, got {total}")
     return total
 

@@ -11,24 +11,53 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ddopg.errors import ArtefactError, SpaceError, require
+from ddopg.errors import ArtefactError, DisplayError, MissingPackageError, require
 from ddopg.policies import Policy
 from ddopg.rollouts.stepping import steps
 
 FRAMES_PER_SECOND = 30
 
 
-def frames(env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: int) -> Iterator[np.ndarray]:
-    """The pictures of one episode, thinned out to about 30 per second of simulated time."""
+def draw_episode(
+    env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: int
+) -> Iterator[np.ndarray]:
+    """Play one episode and draw it, thinned out to about 30 pictures per second of simulated time.
+
+    Args:
+        env: an environment made with render_mode="rgb_array".
+        policy: who plays.
+        theta: its parameters, (D,).
+        seed: what the environment is reset with.
+        horizon: steps that are played at most.
+
+    Yields:
+        Pictures, (height, width, 3).
+
+    Raises:
+        DisplayError: where the environment cannot draw itself.
+    """
     every = max(1, round(float(env.metadata.get("render_fps", FRAMES_PER_SECOND)) / FRAMES_PER_SECOND))
     for number, _ in enumerate(steps(env, policy.at(theta), seed, horizon)):
         if number % every == 0:
-            yield _picture(env)
-    yield _picture(env)
+            yield _draw(env)
+    yield _draw(env)
 
 
 def write(path: Path, pictures: Iterable[np.ndarray], fps: float) -> Path:
-    """An .mp4 (needs the extra `video`) or a .gif."""
+    """Write a video file.
+
+    Args:
+        path: something.mp4, which needs the extra `video`, or something.gif.
+        pictures: one after the other.
+        fps: how many of them are shown in a second.
+
+    Returns:
+        The same path.
+
+    Raises:
+        ArtefactError: for another ending, or where nothing can be written.
+        MissingPackageError: for an .mp4 without imageio.
+    """
     writers = {".mp4": _write_mp4, ".gif": _write_gif}
     require(
         path.suffix in writers,
@@ -43,19 +72,27 @@ def write(path: Path, pictures: Iterable[np.ndarray], fps: float) -> Path:
     return path
 
 
-def playback_rate(env: gym.Env) -> float:
-    """Frames per second after thinning: real time for slow tasks, slow motion where a step is very short."""
+def choose_frame_rate(env: gym.Env) -> float:
+    """Pictures per second after thinning: real time for slow tasks, slow motion where a step is very short."""
     return min(float(env.metadata.get("render_fps", FRAMES_PER_SECOND)), FRAMES_PER_SECOND)
 
 
 def show(pictures: Iterable[np.ndarray], fps: float) -> None:
-    """Play in a window; needs a display."""
+    """Play in a window.
+
+    Args:
+        pictures: one after the other.
+        fps: how many of them are shown in a second.
+
+    Raises:
+        DisplayError: where there is no display.
+    """
     import matplotlib.pyplot as plt
 
     require(
         plt.get_backend().lower() != "agg",
         "there is no display to open a window on; write a video instead: ddopg play ... --video FILE.mp4",
-        SpaceError,
+        DisplayError,
     )
     image = None
     for picture in pictures:
@@ -72,18 +109,18 @@ def render_without_a_display() -> None:
         os.environ.setdefault("MUJOCO_GL", "egl")
 
 
-def _picture(env: gym.Env) -> np.ndarray:
+def _draw(env: gym.Env) -> np.ndarray:
     try:
         picture: Any = env.render()
     except Exception as error:
-        raise SpaceError(
+        raise DisplayError(
             f"the environment cannot draw itself here: {error}; install what it asks for, or try another MUJOCO_GL"
         ) from error
     require(
         isinstance(picture, np.ndarray),
         f"the environment's render() must return an image array, got {type(picture).__name__}; "
         "it does not support render_mode='rgb_array'",
-        SpaceError,
+        DisplayError,
     )
     return picture
 
@@ -92,9 +129,8 @@ def _write_mp4(path: Path, pictures: Iterable[np.ndarray], fps: float) -> None:
     try:
         import imageio.v2 as imageio
     except ImportError as error:
-        raise ArtefactError(
-            'writing .mp4 needs imageio: pip install "ddopg[video]"; or write a .gif, which needs nothing'
-        ) from error
+        what = "a .gif needs no other package, an .mp4 needs the package imageio"
+        raise MissingPackageError(what, "video") from error
     writer: Any
     with imageio.get_writer(path, fps=fps, macro_block_size=2) as writer:
         for picture in pictures:

@@ -20,20 +20,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ddopg.agent import DDOPG, Proposal
-from ddopg.core.imitation import root_mean_square
 from ddopg.core.problem import Problem
-from ddopg.core.state import require_waiting
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import MissingPackageError, TrajectoryError, require
-from ddopg.storage import onnx as deploy
 from ddopg.storage.exports import POLICY
+from ddopg.storage.onnx import to_onnx
+from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.support.files import write_atomically
 
 PROPOSALS = "proposals"
 MODEL, ABOUT = "policy.onnx", "proposal.json"
 LARGEST_LOG = 2**30  # bytes
-SUSPICIOUS = 1e-3  # of an action's unit: a log whose actions are further from the policy's gets a remark
 ARRAYS = ("observations", "actions", "rewards")
 
 
@@ -47,37 +44,67 @@ class Log(NamedTuple):
     proposal: int | None  # whose rollout it is, if the file says so
 
 
-def columns(problem: Problem) -> list[str]:
+def list_columns(problem: Problem) -> list[str]:
     """The header of a log in CSV; `terminated` may follow."""
     observations = [f"observation_{i}" for i in range(problem.observation_size)]
     return [*observations, *(f"action_{i}" for i in range(problem.action_size)), "reward"]
 
 
-def write_proposal(directory: Path, proposal: Proposal) -> Path:
-    """The directory of a proposal, with everything that a controller needs; `proposal.json` comes last."""
-    place = directory / PROPOSALS / f"{proposal.number:04d}"
-    trained, problem = proposal.trained, proposal.trained.problem
+def write_proposal(directory: Path, number: int, purpose: str, seed: int, trained: TrainedPolicy) -> Path:
+    """Write everything that a controller needs into a directory; `proposal.json` comes last.
+
+    Args:
+        directory: the run.
+        number: the place of the proposal in the order of asking.
+        purpose: why it is asked for.
+        seed: what to reset a simulator with.
+        trained: the policy to be rolled out.
+
+    Returns:
+        The directory of the proposal.
+
+    Raises:
+        ArtefactError: where a file cannot be written.
+    """
+    place, problem = directory / PROPOSALS / f"{number:04d}", trained.problem
     files = [trained.save(place / POLICY).name]
     with suppress(MissingPackageError):  # the safetensors file holds the same policy
-        files.append(deploy.to_onnx(trained, place / MODEL).name)
+        files.append(to_onnx(trained, place / MODEL).name)
     about = {
-        "proposal": proposal.number,
-        "purpose": proposal.purpose,
-        "seed": proposal.seed,
+        "proposal": number,
+        "purpose": purpose,
+        "seed": seed,
         "policy": files,
         "observations": problem.observation_size,
         "actions": problem.action_size,
         "action_low": problem.low,
         "action_high": problem.high,
         "steps_at_most": problem.horizon,
-        "columns_of_the_log": columns(problem),
+        "columns_of_the_log": list_columns(problem),
     }
     write_atomically(place / ABOUT, (json.dumps(about, indent=2) + "\n").encode())
     return place
 
 
+def find_number(path: Path) -> int | None:
+    """The number of the proposal in whose directory a log lies, if it lies in one."""
+    place = path.absolute().parent
+    return int(place.name) if place.parent.name == PROPOSALS and place.name.isdigit() else None
+
+
 def read_log(path: Path, problem: Problem) -> Log:
-    """A log in one of the three formats; whatever is wrong with it is a `TrajectoryError` that names the file."""
+    """Read a log in one of the three formats.
+
+    Args:
+        path: the file.
+        problem: how many observations and actions a step has.
+
+    Returns:
+        The rollout as it stands in the file.
+
+    Raises:
+        TrajectoryError: whatever is wrong with it; the message names the file.
+    """
     readers = {".csv": _read_csv, ".npz": _read_npz, ".json": _read_json}
     require(
         path.suffix in readers,
@@ -99,8 +126,21 @@ def read_log(path: Path, problem: Problem) -> Log:
     return log
 
 
-def packed(log: Log, path: Path, problem: Problem, theta: Any = None) -> Trajectory:
-    """The log as a trajectory, of the policy that acted if it is known."""
+def log_to_trajectory(log: Log, path: Path, problem: Problem, theta: Any = None) -> Trajectory:
+    """Make a trajectory of a log.
+
+    Args:
+        log: what stood in the file.
+        path: the file, for the message of an error.
+        problem: what the run is about.
+        theta: the parameters that acted, if they are known.
+
+    Returns:
+        The trajectory, padded to the horizon.
+
+    Raises:
+        TrajectoryError: where the arrays do not fit together or the problem.
+    """
     try:
         arrays = (log.observations, log.actions, log.rewards)
         return make_trajectory(theta, *arrays, horizon=problem.horizon, terminated=log.terminated)
@@ -108,45 +148,10 @@ def packed(log: Log, path: Path, problem: Problem, theta: Any = None) -> Traject
         raise TrajectoryError(f"{path}: {error}") from error
 
 
-def proposal_of(agent: DDOPG, path: Path, log: Log, number: int | None) -> Proposal:
-    """Whose rollout a log is: told, or by what is in the file, or by where the file lies, or the only one waiting."""
-    waiting = {proposal.number: proposal for proposal in agent.pending}
-    if number is None:
-        number = log.proposal
-    if number is None and path.absolute().parent.parent.name == PROPOSALS:
-        number = int(path.absolute().parent.name) if path.absolute().parent.name.isdigit() else None
-    if number is None and len(waiting) == 1:
-        (number,) = waiting
-    listed = ", ".join(map(str, waiting)) or "none"
-    require(
-        number is not None,
-        f"{path} does not say which proposal was rolled out, and {len(waiting)} are waiting ({listed}); give "
-        "--proposal NUMBER, or put the file into the proposal's directory",
-        TrajectoryError,
-    )
-    assert number is not None
-    require_waiting(waiting, number)
-    return waiting[number]
-
-
-def deviation(agent: DDOPG, trajectory: Trajectory) -> str:
-    """A sentence where the logged actions are not the policy's: it was not the one that ran, or time slipped."""
-    low, high = np.asarray(agent.problem.low), np.asarray(agent.problem.high)
-    shown = trajectory.actions[: trajectory.length]
-    own = np.asarray(agent.policy.act(trajectory.theta, trajectory.observations[: trajectory.length]))
-    apart = np.minimum(root_mean_square(shown - own), root_mean_square(shown - np.clip(own, low, high)))
-    if np.all(apart <= SUSPICIOUS * np.asarray(agent.policy.action_scale)):
-        return ""
-    return (
-        f"the logged actions differ from the policy's by {np.array2string(apart, precision=3)} (root mean square): "
-        "is each observation the one before its action, and did this policy run?"
-    )
-
-
 def _read_csv(path: Path, problem: Problem) -> Log:
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file, skipinitialspace=True, strict=True))
-    expected = columns(problem)
+    expected = list_columns(problem)
     found = list(rows[0]) if rows else []
     missing = [name for name in expected if name not in found]
     require(
@@ -163,16 +168,16 @@ def _read_csv(path: Path, problem: Problem) -> Log:
 
 def _read_npz(path: Path, problem: Problem) -> Log:
     with np.load(path, allow_pickle=False) as file:
-        return _from_table(path, {name: file[name] for name in file.files})
+        return _read_table(path, {name: file[name] for name in file.files})
 
 
 def _read_json(path: Path, problem: Problem) -> Log:
     table = json.loads(path.read_text(encoding="utf-8"))
     require(type(table) is dict, f"{path} must hold one JSON object", TrajectoryError)
-    return _from_table(path, table)
+    return _read_table(path, table)
 
 
-def _from_table(path: Path, table: dict[str, Any]) -> Log:
+def _read_table(path: Path, table: dict[str, Any]) -> Log:
     missing = [name for name in ARRAYS if name not in table]
     require(
         not missing,

@@ -1,4 +1,4 @@
-"""Pictures, drawn from saved data only."""
+"""The picture of a training run, drawn from its tables only."""
 
 from __future__ import annotations
 
@@ -12,8 +12,19 @@ from ddopg.storage.exports import CURVE, EVALUATION, PROGRESS, read_table
 from ddopg.support.files import write_atomically
 
 
-def learning_curve(directory: Path, title: str) -> Path:
-    """The incumbent's evaluated return and every rollout's return, against environment steps."""
+def draw_learning_curve(directory: Path, title: str) -> Path:
+    """Draw the incumbent's evaluated return and every rollout's return, against environment steps.
+
+    Args:
+        directory: a run whose tables are written.
+        title: what stands above the picture.
+
+    Returns:
+        The file of the picture, in the same directory.
+
+    Raises:
+        ArtefactError: where the picture cannot be written.
+    """
     rollouts, evaluated = read_table(directory / PROGRESS), read_table(directory / EVALUATION)
     figure = Figure(figsize=(7.2, 4.2), dpi=150, layout="constrained")
     axes = figure.add_subplot()

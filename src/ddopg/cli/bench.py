@@ -1,0 +1,72 @@
+"""The commands `bench` and `figure`: many runs, their statistics, and the pictures drawn from them."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from ddopg import baselines
+from ddopg.cli.options import Bench, Figure
+from ddopg.errors import require
+from ddopg.experiments import figures
+from ddopg.experiments.bench import benchmark, jobs, workers
+from ddopg.support.compilation import keep_compiled_programs
+
+
+def bench(command: Bench) -> int:
+    """Run what is missing, then print the statistics; 1 if a job failed."""
+    require(
+        command.workers is None or command.workers >= 1,
+        f"--workers must be at least 1, got {command.workers}",
+    )
+    wanted = jobs.plan(
+        command.envs, command.methods, command.seeds, command.steps, episodes=command.eval_episodes
+    )
+    jobs.check(wanted)
+    failures = benchmark.complete(wanted, command.out, _choose_executor(command), command.quiet)
+    console = Console()
+    benchmark.print_table(wanted, command.out, console)
+    console.print(f"records: {command.out / benchmark.RECORDS}", highlight=False, soft_wrap=True)
+    return report_failures(failures, command.out)
+
+
+def figure(command: Figure) -> int:
+    """Compute what is missing of a figure's data, then draw it; 1 if a run failed."""
+    require(command.workers >= 1, f"--workers must be at least 1, got {command.workers}")
+    keep_compiled_programs()
+    chosen = figures.figure(command.name)
+    data = command.data or figures.home_of_data(command.name, command.quick)
+    failures = []
+    if not command.redraw:
+        execute = partial(workers.run_locally, workers=command.workers)
+        failures = chosen.run(data, command.quick, execute, command.quiet)
+    pictures = chosen.plot(data, command.out, command.quick)
+    console = Console()
+    for group in benchmark.same_budgets(chosen.plan(command.quick)):
+        benchmark.print_table(group, data, console)
+    for what, path in (("data", data), *(("picture", path) for path in pictures)):
+        console.print(f"{what:>8}: {path}", highlight=False, soft_wrap=True)
+    return report_failures(failures, data)
+
+
+def report_failures(failures: list[workers.Failed], out: Path) -> int:
+    """Say on stderr which runs failed and where the reason is; returns the exit code, 1 if there are any."""
+    for failure in failures:
+        print(
+            f"ddopg: failed: {failure.job}: {failure.reason.strip().splitlines()[-1]}\n"
+            f"       see {benchmark.failure_file(out, failure.job)}; the same command tries it again",
+            file=sys.stderr,
+        )
+    return 1 if failures else 0
+
+
+def _choose_executor(command: Bench) -> benchmark.Execute:
+    if command.ray:
+        address, at_once = command.ray, command.workers
+        return lambda some: workers.run_all(some, workers.on_ray(address, at_once or len(some)))
+    for name in command.methods:
+        baselines.check_packages(baselines.method(name).kind)
+    return partial(workers.run_locally, workers=command.workers or 1)

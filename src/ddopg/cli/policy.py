@@ -1,0 +1,123 @@
+"""The commands `evaluate`, `play` and `export`: what can be done with a policy that was saved."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium as gym
+import numpy as np
+from rich.console import Console
+
+from ddopg._version import __version__
+from ddopg.cli.evaluation import evaluate_policy
+from ddopg.cli.options import Evaluate, Export, Play
+from ddopg.core.seeding import FIRST_EVALUATION_SEED
+from ddopg.envs.adapter import known, make, problem_of
+from ddopg.errors import ArtefactError, SpaceError, require, require_given
+from ddopg.rollouts import video
+from ddopg.storage import onnx
+from ddopg.storage.exports import policy_file
+from ddopg.storage.policy_file import TrainedPolicy, load
+from ddopg.support.compilation import keep_compiled_programs
+
+
+def evaluate(command: Evaluate) -> None:
+    """Print the returns of a saved policy on fresh episodes."""
+    require(command.episodes >= 1, f"--episodes must be at least 1, got {command.episodes}")
+    keep_compiled_programs()
+    trained = load(policy_file(command.source))
+    env = _make_environment(trained, command.env)
+    returns = evaluate_policy(env, trained, command.episodes, command.seed)
+    if command.json:
+        print(json.dumps(_summarise(env, returns)))
+        return
+    print(
+        f"mean return {returns.mean():.6g} ± {returns.std():.4g} (sd), worst {returns.min():.6g}, "
+        f"best {returns.max():.6g}, over {len(returns)} fresh episodes"
+    )
+
+
+def play(command: Play) -> None:
+    """Show one episode, as a video file or in a window."""
+    trained = load(policy_file(command.source))
+    video.render_without_a_display()
+    env = _make_environment(trained, command.env, render_mode="rgb_array")
+    seed = FIRST_EVALUATION_SEED + command.seed
+    pictures = video.draw_episode(env, trained.policy, trained.theta, seed, trained.problem.horizon)
+    if command.video is None:
+        video.show(pictures, video.choose_frame_rate(env))
+    else:
+        print(video.write(command.video, pictures, video.choose_frame_rate(env)))
+
+
+def export(command: Export) -> None:
+    """Write the policy in the format that the file's name asks for, or the rollouts as a data set."""
+    what_to_say = (
+        "say what to write: a file, as in ddopg export DIR policy.onnx, or a data set, as in "
+        "ddopg export DIR --minari mine/cartpole-v0"
+    )
+    require(command.target is None or command.minari is None, what_to_say)
+    if command.minari is not None:
+        _export_rollouts(command, command.minari)
+        return
+    target = require_given(command.target, what_to_say)
+    require(
+        target.suffix == ".onnx",
+        f"the file's name must end in .onnx, got {target}; a machine with only NumPy reads the policy file "
+        "itself with numpy_policy.py",
+    )
+    path = onnx.to_onnx(load(policy_file(command.source)), target)
+    Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
+
+
+def _export_rollouts(command: Export, name: str) -> None:
+    from ddopg import minari
+    from ddopg.minari.library import KEY
+
+    require(
+        command.source.is_dir(),
+        f"a data set is made of the rollouts of a run, got {command.source}; give the directory of a run",
+        ArtefactError,
+    )
+    dataset = minari.export(
+        command.source, name, command.env, overwrite=command.overwrite, author=command.author
+    )
+    last = dataset.storage.metadata[KEY]["last_observations"]
+    Console().print(
+        f"{dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps; last observations: "
+        f"{last['replayed']:,} replayed, {last['repeated']:,} repeated\n"
+        f"data set: {name} in {dataset.spec.data_path}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _summarise(env: gym.Env, returns: np.ndarray) -> dict[str, object]:
+    return {
+        "environment": env.spec.id if env.spec else None,
+        "episodes": len(returns),
+        "mean": returns.mean(),
+        "std": returns.std(),
+        "worst": returns.min(),
+        "best": returns.max(),
+        "returns": returns.tolist(),
+        "version": __version__,
+    }
+
+
+def _make_environment(trained: TrainedPolicy, name: str | None, **options: str) -> gym.Env:
+    """The environment the policy was learnt on, or another one whose spaces fit."""
+    chosen = require_given(
+        name or trained.environment,
+        "the policy does not say which environment it was learnt on; give one with --env",
+        ArtefactError,
+    )
+    env = make(name or known(chosen, "--env"), **options)
+    problem, own = problem_of(env, trained.problem.horizon), trained.problem
+    require(
+        (problem.observation_size, problem.action_size) == (own.observation_size, own.action_size),
+        f"the policy maps {own.observation_size} observations to {own.action_size} actions, {chosen} has "
+        f"{problem.observation_size} and {problem.action_size}; choose the environment it was learnt on",
+        SpaceError,
+    )
+    return env
