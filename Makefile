@@ -3,10 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test slow check docs format clean
+.PHONY: demo help test slow check lint types docs format hooks clean
 
-demo: .venv/installed                 ## train on cartpole and show the result
+demo: .venv/installed                 ## train on cartpole and show the result (what `make` alone does)
 	$(BIN)/ddopg train cartpole --steps 8000 --seed 16
+
+help:                                 ## this list
+	@awk -F ' *## *' '/^[a-z]+:.*##/ { sub(/:.*/, "", $$1); printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: .venv/installed-test            ## the fast test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -14,11 +17,15 @@ test: .venv/installed-test            ## the fast test suite
 slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
-check: docs                           ## format, lint, types, tests, line coverage of at least 95 %, the site
+check: lint types docs                ## everything that a change must pass: lint, types, docs, tests with 95 % of the lines
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
+
+lint: .venv/installed-dev             ## format and lint, nothing is changed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: .venv/installed-dev            ## types
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
 
 docs: .venv/installed-dev             ## the site, into site/; a broken link or an undocumented parameter is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -27,7 +34,11 @@ format: .venv/installed-dev           ## rewrite the files in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:
+hooks: .venv/installed-dev            ## let git check format, lint and types before each commit
+	$(PIP) pre-commit
+	$(BIN)/pre-commit install
+
+clean:                                ## remove what the other targets made
 	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
