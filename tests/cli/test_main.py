@@ -181,25 +181,28 @@ print("end", *loaded())
 
 
 class TestRenamedSettings:
-    @pytest.fixture(autouse=True)
-    def _renamed(self, monkeypatch):
-        monkeypatch.setitem(RENAMED, "search.leap_size", "restart.best_threshold")
-
-    @pytest.mark.parametrize("option", ["--search.leap-size", "--search.leap_size"])
+    @pytest.mark.parametrize(("old", "new"), RENAMED.items())
     @pytest.mark.parametrize("command", [["train", "cartpole"], ["begin", "somewhere"]])
-    def test_an_old_name_is_answered_with_the_new_one(self, command, option, capsys):
-        for words in ([option, "1"], [f"{option}=1"]):
-            assert main([*command, *words]) == 2
-            message = f"ddopg: {option} is now called --restart.best-threshold\n"
-            assert capsys.readouterr().err == message
+    def test_an_old_name_is_answered_with_the_new_one(self, command, old, new, capsys):
+        now = new.replace("_", "-")
+        for option in (f"--{old}", f"--{old.replace('_', '-')}"):
+            for words in ([option, "1"], [f"{option}=1"]):
+                assert main([*command, *words]) == 2
+                assert capsys.readouterr().err == f"ddopg: {option} is now called --{now}\n"
 
-    def test_so_is_one_that_is_switched_off(self, capsys):
-        assert main(["train", "cartpole", "--search.no-leap-size"]) == 2
-        message = "ddopg: --search.no-leap-size is now called --restart.no-best-threshold\n"
-        assert capsys.readouterr().err == message
+    @pytest.mark.parametrize(
+        ("option", "now"),
+        [
+            ("--search.no-carry", "--search.no-keep-opt-state"),
+            ("--surrogate.no-baseline", "--surrogate.estimator"),  # no switch any more
+        ],
+    )
+    def test_a_switch_that_is_turned_off_stays_one_if_it_is_still_a_switch(self, option, now, capsys):
+        assert main(["train", "cartpole", option]) == 2
+        assert capsys.readouterr().err == f"ddopg: {option} is now called {now}\n"
 
     def test_a_value_that_looks_like_an_old_name_is_only_a_value(self):
-        assert str(parse(["train", "cartpole", "--out", "search.leap_size"]).out) == "search.leap_size"
+        assert str(parse(["train", "cartpole", "--out", "search.jump"]).out) == "search.jump"
 
 
 class TestParse:

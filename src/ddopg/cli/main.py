@@ -118,18 +118,19 @@ def _refuse_renamed(arguments: list[str]) -> None:
     """Say the new name of an option that had another one in an earlier version."""
     if arguments[:1] not in (["train"], ["begin"]):
         return  # the other commands have no settings of the method among their options
-    for argument in arguments:
-        option = argument.partition("=")[0]
+    for option in (argument.partition("=")[0] for argument in arguments if argument.startswith("--")):
         head, dot, tail = option.removeprefix("--").replace("-", "_").rpartition(".")
         for negation in ("", "no_"):
             new = RENAMED.get(f"{head}{dot}{tail.removeprefix(negation)}")
-            if new is not None and option.startswith("--"):
+            if new is not None:
                 raise ConfigError(f"{option} is now called {_spell_option(new, tail.startswith('no_'))}")
 
 
 def _spell_option(name: str, negated: bool) -> str:
+    """A setting as the command line spells it; only a switch can be negated."""
+    switch = isinstance(operator.attrgetter(name)(Config()), bool)
     head, dot, tail = name.replace("_", "-").rpartition(".")
-    return f"--{head}{dot}{'no-' if negated else ''}{tail}"
+    return f"--{head}{dot}{'no-' if negated and switch else ''}{tail}"
 
 
 def _read_start(arguments: list[str]) -> Train:
