@@ -30,7 +30,7 @@ from ddopg.rollouts.wire import Game
 from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.storage.run_store import RunStore
 from ddopg.support.compilation import keep_compiled_programs
-from ddopg.support.display import progress
+from ddopg.support.display import show_progress
 from ddopg.support.signals import shielded
 
 
@@ -245,7 +245,7 @@ class DDOPG:
         budget = Budget(total_timesteps, total_episodes, self.state)
         with (
             player_at(place, self._game(time_limit)) as player,
-            progress(progress_bar, budget.total, budget.unit) as show,
+            show_progress(progress_bar, budget.total, budget.unit) as show,
             callback_scope(after_each, self),
         ):
             window = Window(player, self._in_hand, retries, self._note)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ddopg.core.algorithm import Info
-from ddopg.support.display import fitting, parts_of, progress, with_error
+from ddopg.support.display import describe_rollout, fit_parts, format_with_error, show_progress
 
 LATER = Info(316, 20_096, 951.2, 100, 944.3, 26.4, 950.0, 700.0, 5.8, 4.69, 15, "step_limit", "")
 DESIGN = LATER._replace(rollout=2, steps=31, incumbent=49.99, incumbent_error=math.nan, ess=math.nan)
@@ -41,19 +41,19 @@ def lines(text):
     ],
 )
 def test_the_error_says_how_many_digits_the_value_deserves(value, error, text):
-    assert with_error(value, error) == text
+    assert format_with_error(value, error) == text
 
 
 def test_everything_is_there_and_the_unit_of_the_budget_is_not_said_twice():
-    assert parts_of(LATER, "steps") == ["rollout 316", "incumbent 944 ± 26", "ESS 5.8", "√Σ 4.69"]
-    assert parts_of(LATER, "episodes")[:2] == ["rollout 316", "20,096 steps"]
-    assert parts_of(DESIGN, "steps") == ["rollout 2", "incumbent 49.99", "initial design"]
+    assert describe_rollout(LATER, "steps") == ["rollout 316", "incumbent 944 ± 26", "ESS 5.8", "√Σ 4.69"]
+    assert describe_rollout(LATER, "episodes")[:2] == ["rollout 316", "20,096 steps"]
+    assert describe_rollout(DESIGN, "steps") == ["rollout 2", "incumbent 49.99", "initial design"]
 
 
 @pytest.mark.parametrize("width", range(1, 70))
 def test_no_part_is_cut_and_none_is_left_out_that_would_fit(width):
-    parts = parts_of(LATER, "episodes")
-    shown = fitting(parts, width).split(" · ")
+    parts = describe_rollout(LATER, "episodes")
+    shown = fit_parts(parts, width).split(" · ")
     assert shown == parts[: len(shown)]
     assert len(" · ".join(shown)) <= width or len(shown) == 1
     assert len(shown) == len(parts) or len(" · ".join(parts[: len(shown) + 1])) > width
@@ -64,7 +64,7 @@ def test_no_part_is_cut_and_none_is_left_out_that_would_fit(width):
 )
 def test_a_terminal_shows_two_lines_that_fit(width, last, terminal, capsys):
     terminal(width)
-    with progress(True, 30_000, "steps") as show:
+    with show_progress(True, 30_000, "steps") as show:
         show(31, DESIGN)
         show(20_096, LATER)
     text = capsys.readouterr().err
@@ -78,7 +78,7 @@ def test_a_terminal_shows_two_lines_that_fit(width, last, terminal, capsys):
 
 
 def test_a_file_gets_plain_lines_now_and_then(capsys):
-    with progress(True, 200, "episodes") as show:
+    with show_progress(True, 200, "episodes") as show:
         for k in range(1, 201):
             show(k, LATER._replace(rollout=k))
     text = capsys.readouterr().err
@@ -93,7 +93,7 @@ def test_a_file_gets_plain_lines_now_and_then(capsys):
 def test_a_slow_run_gets_a_line_a_minute_and_says_how_long_it_will_take(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr("ddopg.support.display.time.monotonic", lambda: now[0])
-    with progress(True, 1000, "steps") as show:
+    with show_progress(True, 1000, "steps") as show:
         for k in range(1, 8):
             now[0] += 25
             show(k, LATER)
@@ -103,6 +103,6 @@ def test_a_slow_run_gets_a_line_a_minute_and_says_how_long_it_will_take(monkeypa
 
 
 def test_quiet_is_quiet(capsys):
-    with progress(False, 10, "steps") as show:
+    with show_progress(False, 10, "steps") as show:
         show(5, LATER)
     assert capsys.readouterr() == ("", "")

@@ -40,8 +40,17 @@ BETWEEN = " · "
 
 
 @contextmanager
-def progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
-    """A function to call after each rollout with what is spent and what happened; silent where not enabled."""
+def show_progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
+    """Show how far the learning has come, while the block runs.
+
+    Args:
+        enabled: otherwise nothing is shown.
+        total: the budget.
+        unit: what it is counted in, "steps" or "episodes".
+
+    Yields:
+        A function to call after each rollout, with what is spent and what happened.
+    """
     if not enabled:
         yield lambda used, info: None
         return
@@ -53,18 +62,18 @@ def progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
         yield show
 
 
-def parts_of(info: Shown, unit: str) -> list[str]:
+def describe_rollout(info: Shown, unit: str) -> list[str]:
     """What there is to see, the most important first; the incumbent's return is a belief, not an evaluation."""
     parts = [f"rollout {info.rollout:,}"]
     if unit != "steps":
         parts.append(f"{info.steps:,} steps")
-    parts.append(f"incumbent {with_error(info.incumbent, info.incumbent_error)}")
+    parts.append(f"incumbent {format_with_error(info.incumbent, info.incumbent_error)}")
     if math.isnan(info.ess):
         return [*parts, "initial design"]
     return [*parts, f"ESS {info.ess:.1f}", f"√Σ {info.length_scale:.3g}"]
 
 
-def with_error(value: float, error: float) -> str:
+def format_with_error(value: float, error: float) -> str:
     """The value to the digits that its standard error leaves, such as 812.4 ± 3.1; a value alone to four digits."""
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return f"{value:.4g}"
@@ -74,7 +83,7 @@ def with_error(value: float, error: float) -> str:
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
-def fitting(parts: Sequence[str], width: int) -> str:
+def fit_parts(parts: Sequence[str], width: int) -> str:
     """As many of the parts as fit on a line, none of them cut; the first one always."""
     shown = parts[0]
     for part in parts[1:]:
@@ -84,7 +93,7 @@ def fitting(parts: Sequence[str], width: int) -> str:
     return shown
 
 
-def bar_of_work(counted: str, said: str) -> Progress:
+def make_work_bar(counted: str, said: str) -> Progress:
     """One line for many runs: what is counted, a bar, what is said, time spent and time left; texts are rich's."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -116,13 +125,13 @@ def _live(console: Console, total: int, unit: str) -> Iterator[Show]:
     known = ["compiling …"]
 
     def picture() -> Group:
-        return Group(bar, Text(fitting(known, console.width), style="green", no_wrap=True))
+        return Group(bar, Text(fit_parts(known, console.width), style="green", no_wrap=True))
 
     with Live(get_renderable=picture, console=console, refresh_per_second=8):
 
         def show(used: int, info: Shown) -> None:
             bar.update(task, completed=min(used, total), used=used)
-            known[:] = parts_of(info, unit)
+            known[:] = describe_rollout(info, unit)
 
         yield show
 
@@ -140,7 +149,7 @@ def _lines(console: Console, total: int, unit: str) -> Iterator[Show]:
             return
         spoken, reached = now, share
         left = (now - began) * max(0, total - used) / used
-        parts = [f"{used:,}/{total:,} {unit}", *parts_of(info, unit), f"left {_clock(left)}"]
+        parts = [f"{used:,}/{total:,} {unit}", *describe_rollout(info, unit), f"left {_clock(left)}"]
         console.file.write(BETWEEN.join(parts) + "\n")
         console.file.flush()
 

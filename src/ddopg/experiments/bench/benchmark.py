@@ -21,7 +21,7 @@ from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.records import Record
 from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, overall, summarise
 from ddopg.experiments.bench.workers import Done, Event, Failed, Progressed
-from ddopg.support.display import bar_of_work
+from ddopg.support.display import make_work_bar
 
 RECORDS = "records.jsonl"
 BOOTSTRAP_SEED = 0  # the table is the same whenever it is printed
@@ -88,7 +88,7 @@ def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
         "{task.fields[ended]}[/]/{task.fields[jobs]} jobs",
         "{task.percentage:>3.0f} %  {task.fields[what]}",
     )
-    with bar_of_work(counted, said) as bar:
+    with make_work_bar(counted, said) as bar:
         # Time goes with environment steps, roughly: a job counts by its budget.
         task = bar.add_task(
             "bench", total=sum(job.budget for job in missing), ended=ended, jobs=total, what=""

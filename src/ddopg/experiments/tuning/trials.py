@@ -32,7 +32,7 @@ from ddopg.experiments.tuning.study import (
     states,
     values_of,
 )
-from ddopg.support.display import bar_of_work
+from ddopg.support.display import make_work_bar
 from ddopg.support.records import to_dict
 from ddopg.support.signals import shielded
 
@@ -157,7 +157,7 @@ def progress(crew: Crew, quiet: bool) -> Iterator[Show]:
     if quiet:
         yield lambda event: None
         return
-    with bar_of_work("{task.fields[ended]}[/]/{task.fields[trials]} trials", "{task.fields[what]}") as bar:
+    with make_work_bar("{task.fields[ended]}[/]/{task.fields[trials]} trials", "{task.fields[what]}") as bar:
         task = bar.add_task(
             "tune", total=crew.wanted, ended=finished(crew.study), trials=crew.wanted, what=""
         )
