@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from ddopg.config import Config
 from ddopg.core import algorithm
@@ -24,23 +25,35 @@ from ddopg.rollouts.workers.ray_cluster import Cluster
 MOST = 256  # rollouts at a time: a number from a file must not fill the machine with processes
 
 
-class Here(NamedTuple):
+@dataclass(frozen=True)
+class Here:
     """In this process, one after the other, as if n were under way."""
 
     n: int = 1
 
+    def __post_init__(self) -> None:
+        _require_number(self.n)
 
-class Locally(NamedTuple):
+
+@dataclass(frozen=True)
+class Locally:
     """In n local processes."""
 
     n: int
 
+    def __post_init__(self) -> None:
+        _require_number(self.n)
 
-class OnRay(NamedTuple):
+
+@dataclass(frozen=True)
+class OnRay:
     """Up to n at a time on the Ray cluster at that address, such as auto or HOST:PORT."""
 
     n: int
     address: str
+
+    def __post_init__(self) -> None:
+        _require_number(self.n)
 
 
 Place = Here | Locally | OnRay
@@ -159,14 +172,17 @@ def asked_ahead(state: State, policy: Policy, config: Config, n: int) -> State:
 
 def place_of(parallel: int | Place) -> Place:
     """A number means local processes, unless it is 1."""
-    n = parallel if isinstance(parallel, int) else parallel.n
+    if isinstance(parallel, Place):
+        return parallel
+    _require_number(parallel)
+    return Here() if parallel == 1 else Locally(parallel)
+
+
+def _require_number(n: int) -> None:
     require(
         type(n) is int and 1 <= n <= MOST,
         f"parallel must be between 1 and {MOST} rollouts at a time, got {n!r}",
     )
-    if isinstance(parallel, int):
-        return Here() if n == 1 else Locally(n)
-    return parallel
 
 
 @contextmanager
