@@ -68,5 +68,5 @@ def _choose_executor(command: Bench) -> benchmark.Execute:
         address, at_once = command.ray, command.workers
         return lambda some: workers.run_all(some, workers.on_ray(address, at_once or len(some)))
     for name in command.methods:
-        baselines.check_packages(baselines.method(name).kind)
+        baselines.check_packages(baselines.find_method(name).kind)
     return partial(workers.run_locally, workers=command.workers or 1)

@@ -26,7 +26,6 @@ def library() -> Any:
     """The package, imported now."""
     try:
         import h5py  # noqa: F401
-
         import minari
     except ImportError as error:
         raise MissingPackageError("data sets need the package minari[hdf5]", "minari") from error
