@@ -1,11 +1,14 @@
 """Configurations are checked at birth, survive JSON, and the presets hold the paper's values."""
 
 import dataclasses
+import inspect
 import json
 import math
 
 import pytest
 
+import ddopg
+from ddopg import config
 from ddopg.config import (
     PRESETS,
     Config,
@@ -16,8 +19,12 @@ from ddopg.config import (
     SurrogateConfig,
     preset,
 )
-from ddopg.errors import ConfigError
-from ddopg.support.records import from_dict, to_dict
+from ddopg.core.acquisitions import OBJECTIVES
+from ddopg.core.optimisers import OPTIMISERS
+from ddopg.core.selection import RULES
+from ddopg.core.surrogate import ESTIMATORS
+from ddopg.errors import ConfigError, UnknownNameError
+from ddopg.support.records import change, flatten, from_dict, to_dict
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -81,7 +88,7 @@ def test_the_released_preset_holds_what_the_released_code_does():
         (lambda: SearchConfig(steps=0), "steps must be at least 1, got 0"),
         (lambda: SearchConfig(tolerance=-1), "tolerance"),
         (lambda: SearchConfig(window=1), "window"),
-        (lambda: SearchConfig(noise=-1), "noise"),
+        (lambda: SearchConfig(sghmc_temperature=-1), "sghmc_temperature"),
         (lambda: PolicyConfig(hidden=(3, 0)), r"hidden must list positive layer sizes, got \(3, 0\)"),
         (lambda: Config(discount=0), r"discount must lie in \(0, 1\], got 0"),
         (lambda: preset("relased"), "no preset called 'relased'; did you mean 'released'"),
@@ -96,7 +103,7 @@ def test_a_value_out_of_range_is_refused_by_name(make, message):
     ("change", "message"),
     [
         ({"serach": {}}, "no field of Config called 'serach'; did you mean 'search'"),
-        ({"search": {"optimiser": "adamm"}}, "'adamm'; did you mean 'adam'"),
+        ({"surrogate": {"objective_scale": "spred"}}, "'spred'; did you mean 'spread'"),
         ({"search": {"steps": "many"}}, "steps must be of type int, got 'many'"),
         ({"search": {"steps": True}}, "steps must be of type int, got True"),
         ({"policy": {"hidden": 16}}, "hidden must be a list, got 16"),
@@ -113,3 +120,50 @@ def test_configurations_are_frozen_and_hashable():
     assert hash(Config()) == hash(Config())
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().discount = 0.5
+
+
+class TestRenamedFields:
+    @pytest.mark.parametrize(("old", "new"), config.RENAMED.items())
+    def test_the_error_about_an_old_name_says_the_new_one(self, old, new):
+        part, _, field = old.partition(".")
+        with pytest.raises(ConfigError, match=f"{old} is now called {new}"):
+            change(preset("default"), {old: 1.0})
+        with pytest.raises(ConfigError, match=f"{old} is now called {new}"):
+            from_dict({part: {field: 1.0}}, Config)
+
+    def test_new_names_exist_and_old_ones_do_not(self):
+        known = flatten(to_dict(Config()))
+        assert set(config.RENAMED.values()) <= set(known)
+        assert not set(config.RENAMED) & set(known)
+
+
+@pytest.mark.parametrize(
+    ("field", "near"),
+    [
+        ("selection.rule", "latest"),
+        ("surrogate.estimator", "weighted"),
+        ("surrogate.objective", "penalty"),
+        ("search.optimiser", "adam"),
+    ],
+)
+def test_a_name_that_is_in_no_table_is_refused_before_anything_runs(field, near):
+    wrong = change(preset("default"), {field: f"{near}x"})
+    with pytest.raises(
+        UnknownNameError, match=rf"no value of {field} called '{near}x'; did you mean '{near}'"
+    ):
+        ddopg.DDOPG("cartpole", config=wrong)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "table"),
+    [
+        (config.SelectionConfig, "rule", RULES),
+        (config.SurrogateConfig, "estimator", ESTIMATORS),
+        (config.SurrogateConfig, "objective", OBJECTIVES),
+        (config.SearchConfig, "optimiser", OPTIMISERS),
+    ],
+)
+def test_the_field_names_everything_in_its_table(settings, field, table):
+    source = inspect.getsource(settings)
+    said = source.split(f"    {field}: str")[1].split('"""')[1]
+    assert [name for name in table if f"`{name}`" not in said] == []

@@ -9,6 +9,7 @@ from operator import getitem
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from ddopg.config import RENAMED
 from ddopg.errors import ConfigError, require, unknown
 
 
@@ -48,16 +49,26 @@ def from_dict(values: dict[str, Any], kind: type) -> Any:
         An instance of `kind`.
 
     Raises:
-        ConfigError: A name that is no field, or a value of the wrong type.
+        ConfigError: A name that is no field, or a value of the wrong type. An old name is told its new one.
     """
+    return _from_dict(values, kind, "")
+
+
+def _from_dict(values: dict[str, Any], kind: type, prefix: str) -> Any:
     require(
         isinstance(values, dict), f"{kind.__name__} must be a table of names, got {type(values).__name__}"
     )
     hints = get_type_hints(kind)
     for name in values:
         if name not in hints:
+            _refuse_renamed(prefix + name)
             raise unknown(f"field of {kind.__name__}", name, hints)
-    return kind(**{name: _typed(name, value, hints[name]) for name, value in values.items()})
+    return kind(**{name: _typed(prefix + name, value, hints[name]) for name, value in values.items()})
+
+
+def _refuse_renamed(name: str) -> None:
+    """Say the new name of a setting that had another one in an earlier version."""
+    require(name not in RENAMED, f"{name} is now called {RENAMED.get(name)}")
 
 
 def change(settings: Any, changes: Mapping[str, Any]) -> Any:
@@ -83,6 +94,7 @@ def change(settings: Any, changes: Mapping[str, Any]) -> Any:
     known = flatten(values)
     for name, value in changes.items():
         if name not in known:
+            _refuse_renamed(name)
             raise unknown("setting", name, known)
         *parts, field = name.split(".")
         reduce(getitem, parts, values)[field] = value
@@ -120,7 +132,7 @@ def _fields_of(settings: Any) -> Mapping[str, Any]:
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
     if dataclasses.is_dataclass(hint):
-        return from_dict(value, hint)  # type: ignore[arg-type]
+        return _from_dict(value, hint, f"{name}.")  # type: ignore[arg-type]
     if get_origin(hint) in (Union, UnionType):
         if value is None:
             require(NoneType in get_args(hint), f"{name} must be given")
