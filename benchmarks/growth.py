@@ -27,7 +27,7 @@ import ddopg
 from ddopg.core import algorithm
 from ddopg.core.algorithm import Info
 from ddopg.core.memory import add
-from ddopg.rollouts.scheduling import asked_ahead
+from ddopg.rollouts.scheduling import ask_ahead
 from ddopg.storage.database import STORE
 
 OUT = Path(__file__).parent / "growth"
@@ -90,7 +90,7 @@ def measured(directory, size):
     agent.store.tell = clocked
     for _ in range(MORE):
         begun = time.perf_counter()
-        agent.state = asked_ahead(agent.state, agent.policy, agent.config, 1)  # as `learn` does
+        agent.state = ask_ahead(agent.state, agent.policy, agent.config, 1)  # as `learn` does
         (proposal,) = agent.pending
         asks.append(time.perf_counter() - begun)
         trajectory = walk(agent, proposal, rng)

@@ -25,7 +25,7 @@ import ddopg
 from ddopg.baselines.base import Checkpoint
 from ddopg.experiments.bench.jobs import Judge, learning_curve
 from ddopg.experiments.bench.stats import SOLVED, steps_to_solved, stratified_bootstrap, summarise
-from ddopg.rollouts.scheduling import Here, Locally, OnRay
+from ddopg.rollouts import Here, Locally, OnRay
 from ddopg.support.records import to_dict
 
 OUT = Path(__file__).parent / "parallel" / "results.json"

@@ -20,13 +20,13 @@ from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.problem import build_policy
 from ddopg.core.state import State
 from ddopg.core.types import Description, Failure, Trajectory, make_trajectory
-from ddopg.envs.adapter import as_vector, known, name_of, posed, spaces_of
-from ddopg.envs.isolation import made
+from ddopg.envs.adapter import define_problem, get_env_id, problem_options, require_registered, to_vector
+from ddopg.envs.isolation import make_env
 from ddopg.errors import ConfigError, SpaceError, require, require_positive
 from ddopg.policies import Policy
 from ddopg.rollouts.budget import Budget
-from ddopg.rollouts.scheduling import Place, Window, asked_ahead, place_of, player_at
-from ddopg.rollouts.wire import Game
+from ddopg.rollouts.scheduling import Place, RolloutQueue, ask_ahead, open_runner, resolve_place
+from ddopg.rollouts.spec import RolloutSpec
 from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.storage.run_store import RunStore
 from ddopg.support.compilation import keep_compiled_programs
@@ -113,10 +113,10 @@ class DDOPG:
             isinstance(seed, (int, np.integer)) and seed >= 0,
             f"the seed must be an integer and not negative, got {seed!r}",
         )
-        self.env, self._given = made(env, isolate), env
-        self.environment = env if isinstance(env, str) else name_of(env)
+        self.env, self._given = make_env(env, isolate), env
+        self.environment = env if isinstance(env, str) else get_env_id(env)
         self.config = config or preset_config(preset)
-        self.problem = posed(self.env, observation_space, action_space, horizon)
+        self.problem = define_problem(self.env, observation_space, action_space, horizon)
         self._network = policy
         self.policy = build_policy(self.problem, self.config, policy)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
@@ -145,8 +145,8 @@ class DDOPG:
         about = store.description
         try:
             if env is None and about.environment is not None:
-                env = known(about.environment, "env=... (--env)")
-            spaces = spaces_of(about.problem, env)
+                env = require_registered(about.environment, "env=... (--env)")
+            spaces = problem_options(about.problem, env)
             agent = cls(env, **spaces, config=about.config, policy=policy, isolate=isolate)
             require(
                 agent.problem == about.problem,
@@ -235,25 +235,26 @@ class DDOPG:
         A rollout that the environment spoils, or that takes longer than `time_limit` seconds, is noted in `failures`,
         not learnt from, and tried again `retries` times; then its `RolloutError` is raised. What was told is kept.
 
-        `parallel` is how many rollouts are under way at a time, in as many local processes, or `players.OnRay(n,
-        address)`. They are told in the order of asking, so the run depends on this number, and not on who is faster.
+        `parallel` is how many rollouts are under way at a time, in as many local processes, or
+        `ddopg.rollouts.OnRay(n, address)`. They are told in the order of asking, so the run depends on this number,
+        and not on who is faster.
         """
-        place = place_of(parallel)
+        place = resolve_place(parallel)
         after_each = as_callback(callback)
         require(retries >= 0, f"retries must be at least 0, got {retries}")
         require_positive("time_limit", 1.0 if time_limit is None else time_limit)
         budget = Budget(total_timesteps, total_episodes, self.state)
         with (
-            player_at(place, self._game(time_limit)) as player,
+            open_runner(place, self._rollout_spec(time_limit)) as runner,
             show_progress(progress_bar, budget.total, budget.unit) as show,
             callback_scope(after_each, self),
         ):
-            window = Window(player, self._in_hand, retries, self._note)
+            queue = RolloutQueue(runner, self._in_hand, retries, self._note)
             while not budget.spent(self.state):
                 # Only in this process: after a crash, the same would be asked again.
-                self.state = asked_ahead(self.state, self.policy, self.config, place.n)
+                self.state = ask_ahead(self.state, self.policy, self.config, place.n)
                 flight = self.state.pending[: min(place.n, budget.left(self.state))]
-                info = self._take(flight[0], window.result(flight))
+                info = self._take(flight[0], queue.wait_for_first(flight))
                 show(budget.used(self.state), info)
                 if not after_each(self, info):
                     break
@@ -274,7 +275,7 @@ class DDOPG:
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[np.ndarray, Any]:
         """The incumbent's action for one observation or a batch of them; see `TrainedPolicy.predict`."""
-        vector = as_vector(self.env, observation)
+        vector = to_vector(self.env, observation)
         return self.incumbent.predict(vector, state, episode_start, deterministic)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -300,11 +301,11 @@ class DDOPG:
             self.store.tell(proposal, turn.state, turn.info)
         self.state, self._cache = turn.state, turn.cache
 
-    def _game(self, time_limit: float | None) -> Game:
+    def _rollout_spec(self, time_limit: float | None) -> RolloutSpec:
         if self.env is None:
             raise ConfigError("learn() needs an environment; without one, use ask() and tell()")
         own = self._network is not None
-        return Game(self.env, self._given, self.problem, self.config, self.policy, own, time_limit)
+        return RolloutSpec(self.env, self._given, self.problem, self.config, self.policy, own, time_limit)
 
     def _note(self, failure: Failure) -> None:
         self.failures.append(failure)
@@ -315,4 +316,4 @@ class DDOPG:
         return Proposal(proposal, self._trained(proposal.theta, {}))
 
     def _trained(self, theta: np.ndarray, note: dict[str, Any]) -> TrainedPolicy:
-        return TrainedPolicy(theta, self.problem, self.config, name_of(self.env), note, self._network)
+        return TrainedPolicy(theta, self.problem, self.config, get_env_id(self.env), note, self._network)

@@ -21,7 +21,7 @@ from ddopg.baselines.reinforce import (
 )
 from ddopg.baselines.scaling import make_identity
 from ddopg.baselines.settings import ReinforceSettings
-from ddopg.envs.adapter import problem_of
+from ddopg.envs.adapter import problem_from_env
 from ddopg.policies import mlp
 from ddopg.rollouts.playing import evaluate
 from tests.probes import Follow, Target
@@ -116,7 +116,7 @@ class TestStack:
 def test_actions_are_the_sampled_raw_actions_brought_onto_the_action_range(squash):
     env, sent = Target(length=40, horizon=40), []
     settings = ReinforceSettings(hidden=(), squash=squash, std=2.0)
-    gaussian = make_gaussian(problem_of(env), settings)
+    gaussian = make_gaussian(problem_from_env(env), settings)
     original = env.step
     env.step = lambda action: sent.append(action[0]) or original(action)
     parameters = Parameters(np.array([0.3, 0.1], np.float32), np.log(np.array([2.0], np.float32)))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import ddopg
-from ddopg.envs.adapter import flattened, make
+from ddopg.envs.adapter import flatten_observations, make
 from ddopg.errors import SpaceError
 from ddopg.rollouts.playing import evaluate, rollout
 from tests.recorded import quick
@@ -102,7 +102,7 @@ class TestNestedObservations:
         assert ddopg.DDOPG(env, config=quick()).problem.observation_size == 4
 
     def test_a_box_is_left_alone(self, pendulum):
-        assert flattened(pendulum) is pendulum
+        assert flatten_observations(pendulum) is pendulum
 
     def test_images_are_refused_with_advice(self):
         pixels = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)

@@ -12,7 +12,7 @@ from ddopg.envs.adapter import make
 from ddopg.envs.environment import Environment, TaskSimulation
 from ddopg.errors import RolloutError
 from ddopg.policies import custom, linear, mlp, squashed
-from ddopg.rollouts.compiled import play
+from ddopg.rollouts.compiled import play_compiled
 from ddopg.rollouts.playing import evaluate, rollout
 
 BALANCE = np.array([1.0, 2.0, -60.0, -12.0, 0.0], np.float32)
@@ -42,7 +42,8 @@ class TestTheSameEpisodes:
         policy = own(env.observation_space.shape[0], env.action_space.shape[0])
         for seed in range(4):
             theta = np.random.default_rng(seed).standard_normal(policy.size).astype(np.float32)
-            one, other = play(env, policy, theta, seed, 100), rollout(stepped(name), policy, theta, seed, 100)
+            one = play_compiled(env, policy, theta, seed, 100)
+            other = rollout(stepped(name), policy, theta, seed, 100)
             require_sound(one)
             np.testing.assert_allclose(one.rewards, other.rewards, rtol=0, atol=1e-12)
             np.testing.assert_allclose(one.observations, other.observations, rtol=1e-6, atol=1e-7)
@@ -69,7 +70,7 @@ class TestTheSameEpisodes:
             np.testing.assert_array_equal(a, b)
 
     def test_a_shorter_horizon_cuts(self):
-        cut = play(make("cartpole"), CART, BALANCE, 3, 20)
+        cut = play_compiled(make("cartpole"), CART, BALANCE, 3, 20)
         assert (cut.length, cut.horizon, cut.terminated, cut.truncated) == (20, 20, False, True)
 
     def test_time_limits_are_no_matter(self):
@@ -106,7 +107,7 @@ class TestWhatIsSteppedInstead:
     def test_wrappers_that_change_something_are_heard(self):
         env = gym.wrappers.TransformReward(make("cartpole"), lambda reward: 2 * reward)
         plain = rollout(make("cartpole"), CART, BALANCE, 1).rewards.sum()
-        assert play(env, CART, BALANCE, 1, 100) is None
+        assert play_compiled(env, CART, BALANCE, 1, 100) is None
         assert rollout(env, CART, BALANCE, 1).rewards.sum() == pytest.approx(2 * plain)
         assert evaluate(env, CART, BALANCE, [1])[0] == pytest.approx(2 * plain)
 

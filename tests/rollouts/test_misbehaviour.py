@@ -12,7 +12,7 @@ import pytest
 import ddopg
 from ddopg.cli.main import main
 from ddopg.envs.adapter import make
-from ddopg.envs.checks import complaint, explained
+from ddopg.envs.checks import check_contract, explain
 from ddopg.envs.isolation import Isolated
 from ddopg.errors import ConfigError, RolloutError, SpaceError, UnknownNameError
 from ddopg.rollouts.playing import rollout
@@ -219,11 +219,11 @@ class TestChecker:
     """`ddopg train` looks first, and says in plain words what it found."""
 
     def words(self, **methods):
-        return complaint(type("Odd", (Target,), methods)())
+        return check_contract(type("Odd", (Target,), methods)())
 
     def test_good_environments_pass(self):
         for name in ("cartpole", "mountaincar", "swimmer", "Pendulum-v1", "tests.worlds:Follow-v0"):
-            assert complaint(make(name)) is None
+            assert check_contract(make(name)) is None
 
     def test_faults_are_said_in_plain_words(self):
         ones = np.ones(1, np.float32)
@@ -237,7 +237,7 @@ class TestChecker:
                 (np.random.default_rng().random(1).astype(np.float32), {}),
             )[1]
         )
-        assert explained(RuntimeError("no   battery")) == "Gymnasium's checker says: RuntimeError: no battery"
+        assert explain(RuntimeError("no   battery")) == "Gymnasium's checker says: RuntimeError: no battery"
 
     def test_train_refuses_and_leaves_nothing(self, tmp_path, capsys):
         out = tmp_path / "run"

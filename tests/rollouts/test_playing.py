@@ -6,7 +6,7 @@ import pytest
 
 import ddopg  # noqa: F401  registers the tasks
 from ddopg.envs import CARTPOLE, initial_observation
-from ddopg.envs.adapter import SHORT_NAMES, make, problem_of, problem_of_spaces
+from ddopg.envs.adapter import SHORT_NAMES, make, problem_from_env, problem_from_spaces
 from ddopg.errors import RolloutError, SpaceError, UnknownNameError
 from ddopg.policies import linear
 from ddopg.rollouts.playing import evaluate, rollout, simulate
@@ -104,7 +104,7 @@ class TestEvaluate:
 
 class TestProblem:
     def test_sizes_range_and_horizon_of_the_three_tasks(self):
-        found = {name: problem_of(make(name)) for name in SHORT_NAMES}
+        found = {name: problem_from_env(make(name)) for name in SHORT_NAMES}
         sizes = {name: (p.observation_size, p.action_size, p.horizon, p.high) for name, p in found.items()}
         assert sizes == {
             "cartpole": (4, 1, 100, (10.0,)),
@@ -137,4 +137,4 @@ class TestProblem:
         self, observation_space, action_space, horizon, message
     ):
         with pytest.raises(SpaceError, match=message):
-            problem_of_spaces(observation_space, action_space, horizon)
+            problem_from_spaces(observation_space, action_space, horizon)

@@ -17,7 +17,7 @@ from ddopg.policies import custom
 from ddopg.rollouts import scheduling as players
 from ddopg.rollouts import wire as remote
 from ddopg.rollouts.playing import rollout
-from ddopg.rollouts.scheduling import Here, Locally, OnRay, PlayerHere
+from ddopg.rollouts.scheduling import Here, InProcessRunner, Locally, OnRay
 from tests.probes import Follow
 from tests.recorded import SMALL, contents, everything, quick, rows
 from tests.traps import ROOT
@@ -108,9 +108,9 @@ class TestTheRun:
     @pytest.mark.parametrize("budget", [{"total_episodes": 2}, {"total_timesteps": 2}])
     def test_no_rollout_is_begun_that_the_budget_cannot_need(self, budget, monkeypatch):
         agent, begun = learnt(1, episodes=9), []
-        original = PlayerHere.submit
+        original = InProcessRunner.submit
         monkeypatch.setattr(
-            PlayerHere, "submit", lambda self, one: begun.append(one.number) or original(self, one)
+            InProcessRunner, "submit", lambda self, one: begun.append(one.number) or original(self, one)
         )
         agent.learn(**budget, parallel=Here(8))
         assert begun == [9, 10]
@@ -119,13 +119,13 @@ class TestTheRun:
         """Here the last rollout that was begun is played first."""
         played = []
 
-        class Backwards(PlayerHere):
+        class Backwards(InProcessRunner):
             def wait(self):
                 self._waiting.sort(key=lambda proposal: -proposal.number)
                 played.append(self._waiting[0].number)
                 return super().wait()
 
-        monkeypatch.setattr(players, "PlayerHere", Backwards)
+        monkeypatch.setattr(players, "InProcessRunner", Backwards)
         agent = learnt(Here(4), callback=lambda agent, info: info.rollout < 14)
         assert [proposal.number for proposal in agent.pending] == [14, 15, 16]
         assert set(agent._in_hand) == {14, 15}
@@ -185,17 +185,18 @@ class TestFaults:
         agent.env.close()
 
     def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(self):
-        from ddopg.rollouts.workers.processes import Processes
+        from ddopg.rollouts.workers.processes import ProcessPool
 
-        pool = Processes(remote.play, 1)
-        game = ddopg.DDOPG(FOLLOW, config=quick())._game(None)
+        pool = ProcessPool(remote.handle_request, 1)
+        spec = ddopg.DDOPG(FOLLOW, config=quick())._rollout_spec(None)
         proposal = ddopg.DDOPG(FOLLOW, config=quick()).ask()[0]
-        order = remote.order(remote.rules_of(game), proposal)
-        pool.submit(0, order)
+        request = remote.encode_request(remote.to_wire(spec), proposal)
+        pool.submit(0, request)
         first = pool.wait()
-        os.kill(pool._workers[0]._process.pid, signal.SIGKILL)
-        pool._workers[0]._process.wait()
-        pool.submit(1, order)
+        (worker,) = pool._idle
+        os.kill(worker.pid, signal.SIGKILL)
+        wait_until(lambda: not worker.alive)
+        pool.submit(1, request)
         second = pool.wait()
         pool.close()
         assert (first.kind, second.kind, second.key) == ("done", "done", 1)
@@ -342,10 +343,11 @@ class TestWhatCannotBe:
 
     def test_another_version_on_the_other_side(self):
         agent = ddopg.DDOPG(FOLLOW, config=quick())
-        rules = remote.rules_of(agent._game(None)) | {"version": "0.0.0"}
+        common = remote.to_wire(agent._rollout_spec(None)) | {"version": "0.0.0"}
         proposal = agent.ask()[0]
+        response = remote.handle_request(remote.encode_request(common, proposal))
         with pytest.raises(SpaceError, match=r"here 0\.0\.0; install the same version everywhere"):
-            remote.answered(remote.play(remote.order(rules, proposal)), proposal, agent.problem)
+            remote.decode_response(response, proposal, agent.problem)
 
     def test_numbers_that_are_none(self):
         with pytest.raises(ConfigError, match="between 1 and 256 rollouts at a time, got 0"):

@@ -8,7 +8,7 @@ from ddopg.envs.adapter import make, takes_unclipped_actions
 from ddopg.errors import RolloutError
 from ddopg.policies import clipped, linear, mlp, normalised, squashed
 from ddopg.rollouts.playing import rollout
-from ddopg.rollouts.stepping import steps
+from ddopg.rollouts.stepping import iterate_steps
 from tests.probes import Target
 
 HORIZON = 80
@@ -73,18 +73,20 @@ def still(observation):
 
 
 def test_an_observation_that_the_environment_changes_afterwards_is_kept_as_it_was():
-    assert [seen[-1] for seen, *_ in steps(Wide(7.0), still, 0, 3)] == [0, 7, 7]
+    assert [seen[-1] for seen, *_ in iterate_steps(Wide(7.0), still, 0, 3)] == [0, 7, 7]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_one_bad_number_among_many_is_found(bad):
     with pytest.raises(RolloutError, match=r"at step 1 \(seed 0\), expected finite"):
-        list(steps(Wide(bad), still, 0, 3))
+        list(iterate_steps(Wide(bad), still, 0, 3))
 
 
 def test_huge_numbers_are_numbers():
     largest = np.finfo(np.float32).max
-    assert len(list(steps(Wide(largest), still, 0, 3))) == 3
+    assert len(list(iterate_steps(Wide(largest), still, 0, 3))) == 3
     env = Target(length=3)
-    answered = [action for _, action, *_ in steps(env, lambda o: np.full(1, largest, np.float32), 0, 3)]
+    answered = [
+        action for _, action, *_ in iterate_steps(env, lambda o: np.full(1, largest, np.float32), 0, 3)
+    ]
     assert np.array_equal(answered, np.full((3, 1), largest))

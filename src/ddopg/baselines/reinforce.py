@@ -23,9 +23,9 @@ from ddopg.baselines.settings import ReinforceSettings
 from ddopg.core.problem import Problem
 from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import make_rng
-from ddopg.envs.adapter import problem_of
+from ddopg.envs.adapter import problem_from_env
 from ddopg.policies import Policy, clipped, mlp, squashed
-from ddopg.rollouts.stepping import steps
+from ddopg.rollouts.stepping import iterate_steps
 
 RIDGE = 1e-5  # of the baseline's least squares
 FURTHEST = 10.0  # observations are clipped to it in the baseline's features
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
 
 def reinforce(env: gym.Env, seed: int, settings: ReinforceSettings) -> Iterator[Checkpoint]:
     """Collect whole episodes, take one gradient step, start afresh; the mean counts."""
-    problem = problem_of(env)
+    problem = problem_from_env(env)
     gaussian = make_gaussian(problem, settings)
     log_std = jnp.full(problem.action_size, np.log(settings.std), jnp.float32)
     parameters = Parameters(jnp.asarray(initial_params(gaussian.mean, seed)), log_std)
@@ -165,7 +165,7 @@ def play_episode(
         )
         return gaussian.bound(raw_actions[-1])
 
-    seen, _, rewards, _, _ = zip(*steps(env, act, seed, horizon), strict=True)
+    seen, _, rewards, _, _ = zip(*iterate_steps(env, act, seed, horizon), strict=True)
     return Episode(np.stack(seen), np.stack(inputs), np.stack(raw_actions), np.asarray(rewards))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ddopg.baselines.base import Checkpoint
 from ddopg.baselines.scaling import Scaling, fold_scaling, make_identity
 from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
-from ddopg.envs.adapter import problem_of
+from ddopg.envs.adapter import problem_from_env
 from ddopg.errors import MissingPackageError
 from ddopg.policies import Policy, clipped, mlp, relu, squashed
 
@@ -89,7 +89,7 @@ def sac(env: gym.Env, seed: int, settings: SACSettings) -> Iterator[Checkpoint]:
         seed=seed,
         device="cpu",
     )
-    problem = problem_of(env)
+    problem = problem_from_env(env)
     network = mlp(problem.observation_size, problem.action_size, settings.hidden, relu)
     actor = model.policy.actor
     layers = _find_linear_layers([actor.latent_pi, actor.mu], libraries)
@@ -123,7 +123,7 @@ def _disable_logging(model: Any) -> None:
 def _wrap_on_policy_model(
     env: gym.Env, model: Any, hidden: tuple[int, ...], piece: int, libraries: Libraries
 ) -> Student:
-    problem = problem_of(env)
+    problem = problem_from_env(env)
     network = mlp(problem.observation_size, problem.action_size, hidden)
     layers = _find_linear_layers([model.policy.mlp_extractor.policy_net, model.policy.action_net], libraries)
     return Student(model, clipped(network, problem.low, problem.high), layers, piece)

@@ -18,7 +18,7 @@ from ddopg.config import PolicyConfig
 from ddopg.core.param_scaling import sample_constant_policy
 from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import make_rng
-from ddopg.envs.adapter import problem_of
+from ddopg.envs.adapter import problem_from_env
 from ddopg.errors import MissingPackageError
 from ddopg.policies import make_policy
 from ddopg.rollouts.playing import rollout
@@ -105,7 +105,7 @@ class Trial:
     """One run's environment, policy class and scale; counts every step."""
 
     def __init__(self, env: gym.Env, seed: int, settings: Settings) -> None:
-        problem = problem_of(env)
+        problem = problem_from_env(env)
         self.env, self.seed, self.settings, self.horizon = env, seed, settings, problem.horizon
         shape = PolicyConfig(hidden=settings.hidden, squash=True)
         self.policy = make_policy(

@@ -12,7 +12,7 @@ from ddopg._version import __version__
 from ddopg.cli.evaluation import evaluate_policy
 from ddopg.cli.options import Evaluate, Export, Play
 from ddopg.core.seeding import FIRST_EVALUATION_SEED
-from ddopg.envs.adapter import known, make, problem_of
+from ddopg.envs.adapter import make, problem_from_env, require_registered
 from ddopg.errors import ArtefactError, SpaceError, require, require_given
 from ddopg.rollouts import video
 from ddopg.storage import onnx
@@ -112,8 +112,8 @@ def _make_environment(trained: TrainedPolicy, name: str | None, **options: str) 
         "the policy does not say which environment it was learnt on; give one with --env",
         ArtefactError,
     )
-    env = make(name or known(chosen, "--env"), **options)
-    problem, own = problem_of(env, trained.problem.horizon), trained.problem
+    env = make(name or require_registered(chosen, "--env"), **options)
+    problem, own = problem_from_env(env, trained.problem.horizon), trained.problem
     require(
         (problem.observation_size, problem.action_size) == (own.observation_size, own.action_size),
         f"the policy maps {own.observation_size} observations to {own.action_size} actions, {chosen} has "

@@ -20,11 +20,11 @@ from ddopg.cli.evaluation import Evaluator, evaluate_policy, require_env, requir
 from ddopg.cli.options import Resume, Train
 from ddopg.cli.stored_command import RunBudget, choose_budget, command_to_store, make_budget, stored_command
 from ddopg.envs.adapter import make
-from ddopg.envs.checks import complaint
+from ddopg.envs.checks import check_contract
 from ddopg.envs.isolation import Isolated
 from ddopg.errors import DDOPGError, RolloutError, SpaceError, require
 from ddopg.loggers import Logger, Logging, loggers_for
-from ddopg.rollouts.scheduling import OnRay, Place, place_of
+from ddopg.rollouts.scheduling import OnRay, Place, resolve_place
 from ddopg.rollouts.workers import ray_cluster
 from ddopg.storage import exports
 from ddopg.support.signals import TimeUp, deadline, shielded, termination_raises
@@ -140,7 +140,7 @@ def _check_environment(command: Train) -> None:
         env = make(command.env)
     try:
         with deadline(None if command.isolate else command.time_limit):
-            found = env.complaint() if isinstance(env, Isolated) else complaint(env)
+            found = env.check_contract() if isinstance(env, Isolated) else check_contract(env)
     except (TimeUp, RolloutError) as error:
         found = f"it does not come to an end: {error or 'a reset or a step hangs'}"
     finally:
@@ -155,8 +155,8 @@ def _check_environment(command: Train) -> None:
 def _choose_place(command: Train) -> Place:
     """Where the rollouts are played, if that can be."""
     if command.ray:
-        ray_cluster.check(command.ray)
-    return place_of(OnRay(command.parallel, command.ray) if command.ray else command.parallel)
+        ray_cluster.require_cluster(command.ray)
+    return resolve_place(OnRay(command.parallel, command.ray) if command.ray else command.parallel)
 
 
 def _choose_directory(command: Train) -> Path:

@@ -52,7 +52,7 @@ def run(command: Tune) -> list[workers.Failed]:
     """Tune; returns the runs of the last comparison that failed."""
     plan = make_plan(command)
     if command.ray:
-        cluster.check(command.ray)
+        cluster.require_cluster(command.ray)
     out = choose_home(command)
     url = command.storage or f"sqlite:///{(_make_directory(out) / STORAGE).absolute()}"
     name = command.study or f"{command.env}-{command.preset}"

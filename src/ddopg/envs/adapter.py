@@ -20,10 +20,26 @@ SHORT_NAMES = {name: identifier for name, (identifier, _) in ENVS.items()}
 
 
 def make(name: str, **options: Any) -> gym.Env:
-    """The environment of that name: `cartpole`, `mountaincar`, `swimmer`, or any Gymnasium id."""
+    """Make the environment of that name.
+
+    Args:
+        name: `cartpole`, `mountaincar`, `swimmer`, or any Gymnasium id; `module:Name-v0` imports the module first.
+        options: what `gymnasium.make` takes.
+
+    Returns:
+        The environment; nested observations (dicts, tuples) come as one vector.
+
+    Raises:
+        UnknownNameError: there is no such environment.
+        SpaceError: it needs a module or a package that is not there, or its observations hold images.
+
+    Example:
+        >>> make("cartpole").spec.id
+        'ddopg/Cartpole-v0'
+    """
     identifier = SHORT_NAMES.get(name, name)
     try:
-        return flattened(gym.make(identifier, **options))
+        return flatten_observations(gym.make(identifier, **options))
     except ModuleNotFoundError as error:
         raise SpaceError(
             f"{identifier}: its module cannot be imported: {error}; put its directory on PYTHONPATH, or call "
@@ -35,8 +51,8 @@ def make(name: str, **options: Any) -> gym.Env:
         raise unknown("environment", name, {*SHORT_NAMES, *gym.registry}) from error
 
 
-def flattened(env: gym.Env) -> gym.Env:
-    """Nested observations (dicts, tuples, choices) as one vector, by Gymnasium's own wrapper; others as they are."""
+def flatten_observations(env: gym.Env) -> gym.Env:
+    """Make nested observations (dicts, tuples, choices) one vector, by Gymnasium's wrapper; leave others alone."""
     space = env.observation_space
     if isinstance(space, gym.spaces.Box) or not space.is_np_flattenable:
         return env
@@ -44,15 +60,15 @@ def flattened(env: gym.Env) -> gym.Env:
     return gym.wrappers.FlattenObservation(env)
 
 
-def as_vector(env: gym.Env | None, observation: Any) -> Any:
-    """A nested observation as the vector that `flattened` makes of it; any other stays as it is."""
+def to_vector(env: gym.Env | None, observation: Any) -> Any:
+    """Turn a nested observation into the vector that `flatten_observations` makes of it; leave any other alone."""
     if isinstance(env, gym.wrappers.FlattenObservation) and isinstance(observation, dict | tuple | int):
         return gym.spaces.utils.flatten(env.env.observation_space, observation)
     return observation
 
 
-def known(name: str, remedy: str) -> str:
-    """The name of an environment from a file: one that is registered here, never one of a module to be imported."""
+def require_registered(name: str, remedy: str) -> str:
+    """Return the name of an environment from a file, unless it names a module: a file must not have one imported."""
     require(
         ":" not in name,
         f"the file names the environment {name!r}, and a file may not say which module to import; if you trust it, "
@@ -62,17 +78,29 @@ def known(name: str, remedy: str) -> str:
     return name
 
 
-def problem_of(env: gym.Env | gym.vector.VectorEnv, horizon: int | None = None) -> Problem:
-    """The problem that an environment poses, or each copy in a vector of them."""
+def problem_from_env(env: gym.Env | gym.vector.VectorEnv, horizon: int | None = None) -> Problem:
+    """Describe the problem that an environment poses, or each copy in a vector of them.
+
+    Args:
+        env: its spaces must be boxes.
+        horizon: the longest episode in steps; the environment's own time limit, if not given.
+
+    Raises:
+        SpaceError: the method cannot work with these spaces, or there is no time limit.
+
+    Example:
+        >>> problem_from_env(make("cartpole"))
+        Problem(observation_size=4, low=(-10.0,), high=(10.0,), horizon=100)
+    """
     if horizon is None and env.spec is not None:
         horizon = env.spec.max_episode_steps
     if isinstance(env, gym.vector.VectorEnv):
-        return problem_of_spaces(env.single_observation_space, env.single_action_space, horizon)
-    return problem_of_spaces(env.observation_space, env.action_space, horizon)
+        return problem_from_spaces(env.single_observation_space, env.single_action_space, horizon)
+    return problem_from_spaces(env.observation_space, env.action_space, horizon)
 
 
-def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
-    """The problem that two spaces and a horizon pose."""
+def problem_from_spaces(observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
+    """Describe the problem that two spaces and a horizon pose; raises `SpaceError` like `problem_from_env`."""
     _require_no_images(observation_space)
     _require_box("observation", observation_space, "gymnasium.wrappers.FlattenObservation")
     _require_box("action", action_space, "a wrapper that maps a vector onto it; DD-OPG acts continuously")
@@ -90,13 +118,13 @@ def problem_of_spaces(observation_space: Any, action_space: Any, horizon: int | 
     )
 
 
-def name_of(env: gym.Env | None) -> str | None:
-    """Its Gymnasium id, if there is an environment and it has one."""
+def get_env_id(env: gym.Env | None) -> str | None:
+    """Return its Gymnasium id, if there is an environment and it has one."""
     return env.spec.id if env is not None and env.spec is not None else None
 
 
-def spaces_of(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
-    """What a learner is told about a problem that is known already."""
+def problem_options(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
+    """Give the arguments of `DDOPG` for a known problem: the horizon, and the spaces if there is no environment."""
     if env is not None:
         return {"horizon": problem.horizon}
     return {
@@ -106,20 +134,22 @@ def spaces_of(problem: Problem, env: gym.Env | str | None) -> dict[str, Any]:
     }
 
 
-def posed(env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
-    """The problem of an environment, or of the spaces and the horizon that stand for one."""
+def define_problem(
+    env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None
+) -> Problem:
+    """Describe the problem of an environment, or of the spaces and the horizon that stand for one."""
     if env is not None:
-        return problem_of(env, horizon)
+        return problem_from_env(env, horizon)
     require(
         observation_space is not None and action_space is not None,
         "a learner needs an environment, or observation_space, action_space and horizon; got "
         f"{observation_space}, {action_space} and {horizon}",
     )
-    return problem_of_spaces(observation_space, action_space, horizon)
+    return problem_from_spaces(observation_space, action_space, horizon)
 
 
 def takes_unclipped_actions(env: gym.Env | gym.vector.VectorEnv) -> bool:
-    """Whether the environment clips by itself and wants to see what the policy really asked for."""
+    """Say whether the environment clips actions itself, and wants to see what the policy really asked for."""
     return bool(env.unwrapped.metadata.get("unclipped_actions", False))
 
 
@@ -136,7 +166,7 @@ def _require_no_images(space: Any) -> None:
 
 
 def _require_box(what: str, space: Any, remedy: str) -> None:
-    """Refuse what is no vector of real numbers. Asked at every rollout: a space takes long to print, so only then."""
+    """Refuse what is no vector of real numbers. A space takes long to print, so only then."""
     if not isinstance(space, gym.spaces.Box):
         complaint = f"must be a Box (a vector of real numbers), got {space}; use {remedy}"
     elif what == "action" and not np.issubdtype(space.dtype, np.floating):

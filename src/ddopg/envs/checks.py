@@ -21,8 +21,19 @@ ADVICE = (
 """What the checker says → what it means."""
 
 
-def complaint(env: gym.Env) -> str | None:
-    """What is wrong with the environment, or None. It is reset and stepped once or twice: give a spare one."""
+def check_contract(env: gym.Env) -> str | None:
+    """Check an environment with Gymnasium's own checker.
+
+    Args:
+        env: it is reset and stepped once or twice, so give a spare one.
+
+    Returns:
+        What is wrong with it, in plain words, or None.
+
+    Example:
+        >>> check_contract(gym.make("Pendulum-v1")) is None
+        True
+    """
     from gymnasium.utils.env_checker import check_env
 
     try:
@@ -30,12 +41,12 @@ def complaint(env: gym.Env) -> str | None:
             warnings.simplefilter("ignore")
             check_env(env.unwrapped, skip_render_check=True, skip_close_check=True)
     except (Exception, SystemExit) as error:
-        return explained(error)
+        return explain(error)
     return None
 
 
-def explained(error: BaseException) -> str:
-    """The checker's words, and ours where we have some."""
+def explain(error: BaseException) -> str:
+    """Say what the checker says, and what it means where we know that."""
     said = " ".join(f"{type(error).__name__}: {error}".split())
     meaning = next((advice for pattern, advice in ADVICE if re.search(pattern, said)), None)
     return f"{meaning}. Gymnasium's checker says: {said}" if meaning else f"Gymnasium's checker says: {said}"

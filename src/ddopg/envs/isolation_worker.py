@@ -1,7 +1,7 @@
-"""The far side of an isolated environment: it makes the environment and does as it is told.
+"""The far side of an isolated environment: from a request to an answer, both JSON, in the process of the environment.
 
-Orders and answers are lines of JSON on what were standard input and output; what the environment prints goes to
-standard error.
+Every request names the environment, which is made once and kept. `{"env": NAME}` alone asks for its spaces and time
+limit; with `"reset": SEED`, `"step": NUMBERS` or `"check": true` it says what to do.
 """
 
 from __future__ import annotations
@@ -9,72 +9,75 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import sys
-import threading
-from collections.abc import Callable
-from typing import Any, TextIO
+from functools import cache
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from ddopg.envs.adapter import make, takes_unclipped_actions
-from ddopg.envs.checks import complaint
+from ddopg.envs.checks import check_contract
+from ddopg.support.processes import Report
 
 
-def main(name: str) -> None:
-    """Serve until the other side is gone."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin, orders.put), daemon=True).start()
+def handle_request(content: bytes, report: Report | None = None) -> bytes:
+    """Carry out one request. What goes wrong is an answer too: `error` says what, `kind` which exception it was."""
+    request = json.loads(content)
     try:
-        env = make(name)
-        _say(answers, describe(env))
-    except Exception as error:
-        _say(answers, {"error": str(error), "kind": type(error).__name__})
-        return
-    while True:
-        order = orders.get()
-        try:
-            _say(answers, obey(env, name, order))
-        except (Exception, SystemExit) as error:
-            _say(answers, {"error": f"raised {type(error).__name__}: {error}"})
+        answer = carry_out(_make_once(request["env"]), request)
+    except (Exception, SystemExit) as error:
+        answer = {"error": str(error), "kind": type(error).__name__}
+    return json.dumps(answer).encode()
 
 
-def obey(env: gym.Env, name: str, order: dict[str, Any]) -> dict[str, Any]:
-    """Carry out one order."""
-    if "reset" in order:
-        returned = env.reset(seed=order["reset"])
-        return describe(env) | {"returned": [_plain(value) for value in returned[:1]], "parts": len(returned)}
-    if "step" in order:
-        action = np.array(order["step"], order["dtype"]).reshape(order["shape"])
+def carry_out(env: gym.Env, request: dict[str, Any]) -> dict[str, Any]:
+    """Do what the request says, and describe what came of it in plain values."""
+    if "reset" in request:
+        returned = env.reset(seed=request["reset"])
+        return describe(env) | {
+            "returned": [_to_plain(value) for value in returned[:1]],
+            "parts": len(returned),
+        }
+    if "step" in request:
+        action = np.array(request["step"], request["dtype"]).reshape(request["shape"])
         after = env.step(action)
-        return {"returned": [_plain(value) for value in after[:4]], "parts": len(after)}
-    return {"complaint": complaint(make(name))}
+        return {"returned": [_to_plain(value) for value in after[:4]], "parts": len(after)}
+    if "check" in request:
+        return {"complaint": check_contract(make(request["env"]))}
+    return describe(env)
 
 
 def describe(env: gym.Env) -> dict[str, Any]:
-    """Spaces and time limit as plain values."""
+    """Describe spaces and time limit in plain values."""
     limit = env.spec.max_episode_steps if env.spec is not None else None
     return {
         "identifier": env.spec.id if env.spec is not None else None,
         "limit": limit,
         "unclipped": takes_unclipped_actions(env),
-        "observation_space": _space(env.observation_space),
-        "action_space": _space(env.action_space),
+        "observation_space": _describe_space(env.observation_space),
+        "action_space": _describe_space(env.action_space),
     }
 
 
-def _space(space: Any) -> dict[str, Any]:
+@cache
+def _make_once(name: str) -> gym.Env:
+    if os.getcwd() not in sys.path:
+        sys.path.append(
+            os.getcwd()
+        )  # `ddopg train mine:Mine-v0 --isolate` finds a module in the current directory
+    return make(name)
+
+
+def _describe_space(space: Any) -> dict[str, Any]:
     if not isinstance(space, gym.spaces.Box):
         return {"text": str(space)}
     low, high = np.asarray(space.low, float).ravel().tolist(), np.asarray(space.high, float).ravel().tolist()
     return {"low": low, "high": high, "shape": list(space.shape), "dtype": np.dtype(space.dtype).name}
 
 
-def _plain(value: Any) -> Any:
-    """An array as its numbers, shape and type; a number or a flag as it is; anything else by its looks."""
+def _to_plain(value: Any) -> Any:
+    """Give an array as its numbers, shape and type; a number or a flag as it is; anything else as text."""
     if isinstance(value, bool | int | float):
         return value
     with contextlib.suppress(Exception):
@@ -83,19 +86,3 @@ def _plain(value: Any) -> Any:
             numbers = array.ravel().tolist()
             return {"numbers": numbers, "shape": list(array.shape), "dtype": array.dtype.name}
     return {"odd": f"{type(value).__name__} {value!r}"[:200]}
-
-
-def _say(answers: TextIO, answer: dict[str, Any]) -> None:
-    answers.write(json.dumps(answer) + "\n")
-    answers.flush()
-
-
-def _listen(orders: TextIO, put: Callable[[dict[str, Any]], None]) -> None:
-    """Read orders; when they end, the other side is gone, and so is this process, whatever it is doing."""
-    for line in orders:
-        put(json.loads(line))
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -22,10 +22,10 @@ import numpy as np
 
 from ddopg._version import __version__
 from ddopg.core.types import Description, Trajectory
-from ddopg.envs.adapter import make, name_of
+from ddopg.envs.adapter import get_env_id, make
 from ddopg.errors import ArtefactError, DDOPGError, StoreError, require
 from ddopg.minari.library import ANSWER, KEY, library, require_name
-from ddopg.rollouts.stepping import steps
+from ddopg.rollouts.stepping import iterate_steps
 from ddopg.storage.rows import Rollout
 from ddopg.storage.stored import rollouts_of
 from ddopg.support.records import to_dict
@@ -82,7 +82,7 @@ def export(
             algorithm_name="DD-OPG",
             author=author,
             description=f"All {len(rollouts)} rollouts of a run of ddopg {about.version}, in order.",
-            requirements=["ddopg"] if (name_of(env) or "").startswith("ddopg/") else None,
+            requirements=["ddopg"] if (get_env_id(env) or "").startswith("ddopg/") else None,
         )
         dataset.storage.update_metadata({KEY: _described(about, last)})
         dataset.storage.update_episode_metadata(map(_episode_metadata, rollouts, last))
@@ -107,7 +107,7 @@ def _last_observation(env: gym.Env | None, trajectory: Trajectory) -> np.ndarray
     count, answers = trajectory.length, iter(trajectory.actions)
     watched: _Remembering = _Remembering(env)
     try:
-        played = list(steps(watched, lambda observation: next(answers), trajectory.seed, count))
+        played = list(iterate_steps(watched, lambda observation: next(answers), trajectory.seed, count))
     except DDOPGError:
         return None
     same = len(played) == count and all(  # but for the rounding of compiled rollouts

@@ -19,30 +19,37 @@ from ddopg.envs.environment import Environment
 from ddopg.policies import Policy
 
 _TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)  # they change nothing that a rollout shows
-_QUICK = {"xla_cpu_use_fusion_emitters": False}  # compiles in a third of the time, and runs as fast
+_FAST_COMPILATION = {
+    "xla_cpu_use_fusion_emitters": False
+}  # compiles in a third of the time, and runs as fast
 
-_MIXES = hasattr(jax, "enable_x64")  # since JAX 0.8; before, any constant in a policy could spoil the program
-_float64: Any = jax.enable_x64 if _MIXES else import_module("jax.experimental").enable_x64
-
-
-def task_of(env: gym.Env) -> Task | None:
-    """The pure simulator that the environment shows as it is: no wrapper changes it, no subclass."""
-    while type(env) in _TRANSPARENT:
-        env = env.env  # type: ignore[attr-defined]
-    return env.task if type(env) is Environment else None
+_MIXES_PRECISIONS = hasattr(
+    jax, "enable_x64"
+)  # since JAX 0.8; before, a constant in a policy could spoil the program
+_float64: Any = jax.enable_x64 if _MIXES_PRECISIONS else import_module("jax.experimental").enable_x64
 
 
-def play(env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: int) -> Trajectory | None:
-    """One episode as one compiled program: what stepping shows, but for rounding, and the environment left alone.
+def find_task(env: gym.Env) -> Task | None:
+    """Return the pure simulator that the environment shows as it is: no wrapper or subclass changes it."""
+    inner, _ = _unwrap(env)
+    return inner.task if type(inner) is Environment else None
 
-    None where only stepping will do: there is no pure task, or somebody watches; a number is not finite, and stepping
-    says what went wrong; JAX computes on a graphics card, where one small step after another is slow; or it cannot
-    mix precisions and the policy is not one of ours.
+
+def play_compiled(
+    env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: int
+) -> Trajectory | None:
+    """Play one episode as one compiled program: what stepping shows, but for rounding. The environment is left alone.
+
+    Returns:
+        The trajectory, or None where only stepping will do: there is no pure task, or somebody watches; a number is
+        not finite, and stepping says what went wrong; JAX computes on a graphics card, where one small step after
+        another is slow; or it cannot mix precisions and the policy is not one of ours.
     """
-    task = task_of(env)
-    if task is None or env.render_mode is not None or horizon > _time_limit(env):
+    inner, limit = _unwrap(env)
+    task = inner.task if type(inner) is Environment else None
+    if task is None or inner.render_mode is not None or horizon > limit:
         return None
-    if jax.default_backend() != "cpu" or not (_MIXES or policy.bind):
+    if jax.default_backend() != "cpu" or not (_MIXES_PRECISIONS or policy.bind):
         return None
     if len(policy.action_scale) != task.action_size:
         return None
@@ -51,20 +58,38 @@ def play(env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: in
     except gym.error.Error:
         return None
     with _float64(True):
-        rows = np.asarray(_episode()(task, policy, theta, start, horizon))
-    return _unpacked(rows, task.observation_size, theta, seed) if np.isfinite(rows).all() else None
+        rows = np.asarray(_compile_episode()(task, policy, theta, start, horizon))
+    return _to_trajectory(rows, task.observation_size, theta, seed) if np.isfinite(rows).all() else None
 
 
 def simulate(task: Task, policy: Policy, theta: Any, starts: Any, horizon: int | None = None) -> Array:
-    """Returns (B,) of B episodes from the initial observations `starts` (B, O), as one compiled program."""
+    """Play B episodes as one compiled program.
+
+    Args:
+        task: the pure simulator.
+        policy: the policy class.
+        theta: its parameters, (D,).
+        starts: initial observations, (B, O).
+        horizon: the longest episode in steps; the task's own, if not given.
+
+    Returns:
+        Undiscounted returns, (B,).
+
+    Example:
+        >>> from ddopg.envs import CARTPOLE, initial_observation
+        >>> from ddopg.policies import linear
+        >>> starts = np.stack([initial_observation(CARTPOLE, seed) for seed in range(3)])
+        >>> simulate(CARTPOLE, linear(4, 1), np.zeros(5, np.float32), starts).shape
+        (3,)
+    """
     return _simulate(task, policy, jnp.asarray(theta), jnp.asarray(starts), horizon or task.horizon)
 
 
 _ALIVE, _LAST = 1.0, 2.0  # marks of a step: an ordinary one, and one with which the task ended the episode
 
 
-def _played(task: Task, policy: Policy, theta: Array, start: Any, horizon: int) -> Array:
-    """(H, O + A + 2): observation, action, reward and mark of each step; zeros after the end.
+def _run_episode(task: Task, policy: Policy, theta: Array, start: Any, horizon: int) -> Array:
+    """Return rows (H, O + A + 2): observation, action, reward and mark of each step; zeros after the end.
 
     The physics is in float64, as in Gymnasium, the policy in float32.
     """
@@ -91,7 +116,7 @@ def _played(task: Task, policy: Policy, theta: Array, start: Any, horizon: int) 
     return jax.lax.while_loop(goes_on, step, first)[-1]
 
 
-def _unpacked(rows: np.ndarray, size: int, theta: np.ndarray, seed: int) -> Trajectory:
+def _to_trajectory(rows: np.ndarray, size: int, theta: np.ndarray, seed: int) -> Trajectory:
     marks = rows[:, -1]
     terminated = bool((marks == _LAST).any())
     return Trajectory(
@@ -107,14 +132,14 @@ def _unpacked(rows: np.ndarray, size: int, theta: np.ndarray, seed: int) -> Traj
 
 
 @cache
-def _episode() -> Any:
-    """`_played`, compiled quickly where this JAX knows how."""
+def _compile_episode() -> Any:
+    """Compile `_run_episode`, quickly where this JAX knows how."""
     compiled = partial(jax.jit, static_argnames=("task", "policy", "horizon"))
     try:
-        jax.jit(lambda: 0, compiler_options=_QUICK).lower().compile()
+        jax.jit(lambda: 0, compiler_options=_FAST_COMPILATION).lower().compile()
     except jax.errors.JaxRuntimeError:  # no such option
-        return compiled(_played)
-    return compiled(_played, compiler_options=_QUICK)
+        return compiled(_run_episode)
+    return compiled(_run_episode, compiler_options=_FAST_COMPILATION)
 
 
 @partial(jax.jit, static_argnames=("task", "policy", "horizon"))
@@ -138,11 +163,11 @@ def _simulate(task: Task, policy: Policy, theta: Array, starts: Array, horizon: 
     return jax.vmap(one)(starts)
 
 
-def _time_limit(env: gym.Env) -> float:
-    """The shortest among the wrappers."""
+def _unwrap(env: gym.Env) -> tuple[gym.Env, float]:
+    """Return what is inside the wrappers that change nothing, and the shortest time limit among them."""
     limit = float("inf")
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, TimeLimit):
+    while type(env) in _TRANSPARENT:
+        if type(env) is TimeLimit:
             limit = min(limit, env._max_episode_steps)
-        env = env.env
-    return limit
+        env = env.env  # type: ignore[attr-defined]
+    return env, limit

@@ -6,6 +6,7 @@ it, as one compiled program. `evaluate` plays many: of such tasks all at once, o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -16,13 +17,14 @@ import numpy as np
 
 from ddopg.core.problem import Problem
 from ddopg.core.types import Trajectory, make_trajectory
-from ddopg.envs.adapter import problem_of, takes_unclipped_actions
+from ddopg.envs.adapter import problem_from_env, takes_unclipped_actions
 from ddopg.envs.base import initial_observation
 from ddopg.envs.isolation import Isolated
 from ddopg.errors import RolloutError, SpaceError, TrajectoryError
 from ddopg.policies import Policy
-from ddopg.rollouts.compiled import play, simulate, task_of
-from ddopg.rollouts.stepping import RESET, STEP, Step, called, steps
+from ddopg.rollouts.compiled import find_task, play_compiled, simulate
+from ddopg.rollouts.spec import RolloutSpec
+from ddopg.rollouts.stepping import RESET, STEP, Step, call_env, iterate_steps
 from ddopg.support.signals import TimeUp, deadline
 
 
@@ -34,25 +36,130 @@ def rollout(
     horizon: int | None = None,
     time_limit: float | None = None,
 ) -> Trajectory:
-    """Play one episode of the deterministic policy; the same arguments give the same trajectory.
+    """Play one episode of a deterministic policy. The same arguments give the same trajectory, bit for bit.
 
-    Whatever the environment does wrong, within `time_limit` seconds or by not being done by then, is a `RolloutError`
-    that knows how many steps had happened. Cartpole and swimmer as `gym.make` gives them are not stepped, but played
-    in one program, which leaves the environment as it is; with any wrapper around them they are stepped.
+    Cartpole and swimmer as `gymnasium.make` gives them are not stepped, but played as one compiled program, which
+    leaves the environment as it is; with any wrapper around them they are stepped.
+
+    Args:
+        env: a Gymnasium environment whose spaces are boxes.
+        policy: the policy class.
+        theta: its parameters, (D,).
+        seed: what the environment is reset with.
+        horizon: the longest episode in steps; the environment's own time limit, if not given.
+        time_limit: in seconds; None waits for ever.
+
+    Returns:
+        What happened, padded to the horizon.
+
+    Raises:
+        RolloutError: the environment did something wrong, or was not done within the time limit; `steps` of the error
+            says how many steps had happened.
+        SpaceError: the method cannot work with the spaces of the environment.
+
+    Example:
+        >>> import gymnasium as gym, ddopg
+        >>> from ddopg.policies import linear
+        >>> from ddopg.rollouts import rollout
+        >>> env, balance = gym.make("ddopg/Cartpole-v0"), [1.0, 2.0, -60.0, -12.0, 0.0]
+        >>> trajectory = rollout(env, linear(4, 1), balance, seed=0)
+        >>> trajectory.length, trajectory.observations.shape, trajectory.actions.shape
+        (100, (100, 4), (100, 1))
     """
-    problem = problem_of(env, horizon)
+    return _play(env, policy, theta, seed, problem_from_env(env, horizon), time_limit)
+
+
+def play_proposal(spec: RolloutSpec, theta: np.ndarray, seed: int) -> Trajectory:
+    """Play one rollout of a run in this process; raises `RolloutError` like `rollout`."""
+    require_same_problem(spec.env, spec.problem)
+    return _play(spec.env, spec.policy, theta, seed, spec.problem, spec.time_limit)
+
+
+def evaluate(
+    env: gym.Env | gym.vector.VectorEnv,
+    policy: Policy,
+    theta: Any,
+    seeds: Sequence[int],
+    horizon: int | None = None,
+    time_limit: float | None = None,
+) -> np.ndarray:
+    """Measure a policy: the returns of one episode per seed. Nothing is learnt from them.
+
+    Args:
+        env: a Gymnasium environment; a vector of environments plays as many episodes at a time as it has copies.
+        policy: the policy class.
+        theta: its parameters, (D,).
+        seeds: what the environment is reset with, one after the other.
+        horizon: the longest episode in steps; the environment's own time limit, if not given.
+        time_limit: in seconds, for each episode that is stepped on its own; None waits for ever.
+
+    Returns:
+        Undiscounted returns, float64, one per seed.
+
+    Raises:
+        RolloutError: the environment did something wrong, or was not done within the time limit.
+        SpaceError: the method cannot work with the spaces of the environment.
+
+    Example:
+        >>> import gymnasium as gym, ddopg
+        >>> from ddopg.policies import linear
+        >>> from ddopg.rollouts import evaluate
+        >>> env, balance = gym.make("ddopg/Cartpole-v0"), [1.0, 2.0, -60.0, -12.0, 0.0]
+        >>> returns = evaluate(env, linear(4, 1), balance, seeds=range(5))
+        >>> returns.shape, bool(returns.min() > 990)
+        ((5,), True)
+    """
+    problem = problem_from_env(env, horizon)
+    if isinstance(env, gym.vector.VectorEnv):
+        return _evaluate_in_parallel(env, policy, np.asarray(theta, np.float32), list(seeds), problem)
+    task = find_task(env)
+    if task is not None:
+        starts = np.stack([initial_observation(task, seed) for seed in seeds])
+        return np.asarray(simulate(task, policy, theta, starts, problem.horizon), np.float64)
+    episodes = (_play(env, policy, theta, seed, problem, time_limit) for seed in seeds)
+    return np.array([episode.rewards.sum() for episode in episodes])
+
+
+def require_same_problem(env: gym.Env, problem: Problem) -> None:
+    """Refuse an environment that does not pose the problem any more that it posed at first.
+
+    Asked before and after every rollout, so the spaces are compared with the problem, and no second one is made.
+    """
+    seen, acts = env.observation_space, env.action_space
+    if (
+        type(seen) is type(acts) is gym.spaces.Box
+        and math.prod(seen.shape) == problem.observation_size
+        and seen.dtype != np.uint8  # which may mean images
+        and acts.dtype.kind == "f"
+        and acts.low.ravel().tolist() == [*problem.low]
+        and acts.high.ravel().tolist() == [*problem.high]
+    ):
+        return
+    try:
+        after = problem_from_env(env, problem.horizon)
+    except SpaceError as error:
+        raise RolloutError(f"the environment changed its spaces: {error}") from error
+    if after != problem:
+        raise RolloutError(
+            f"the environment changed its spaces, from {problem} to {after}; they must stay the same"
+        )
+
+
+def _play(
+    env: gym.Env, policy: Policy, theta: Any, seed: int, problem: Problem, time_limit: float | None
+) -> Trajectory:
     theta = np.asarray(theta, np.float32)
-    trajectory = play(env, policy, theta, seed, problem.horizon)
+    trajectory = play_compiled(env, policy, theta, seed, problem.horizon)
     if trajectory is not None:
         return trajectory
     episode: list[Step] = []
     try:
         # What overflows is found by looking at the numbers, so NumPy need not say it as well.
-        with _clock(env, time_limit), np.errstate(over="ignore", invalid="ignore"):
-            for step in steps(env, policy.at(theta), seed, problem.horizon):
+        with _limit_time(env, time_limit), np.errstate(over="ignore", invalid="ignore"):
+            for step in iterate_steps(env, policy.at(theta), seed, problem.horizon):
                 episode.append(step)
-        require_same(problem, env, horizon)
-        return _packed(theta, episode, problem.horizon, seed)
+        require_same_problem(env, problem)
+        return _to_trajectory(theta, episode, problem.horizon, seed)
     except TimeUp:
         failure = RolloutError(
             f"the rollout with seed {seed} took longer than the time limit of {time_limit:g} s; "
@@ -65,33 +172,10 @@ def rollout(
         raise
 
 
-def evaluate(
-    env: gym.Env | gym.vector.VectorEnv,
-    policy: Policy,
-    theta: Any,
-    seeds: Sequence[int],
-    horizon: int | None = None,
-    time_limit: float | None = None,
-) -> np.ndarray:
-    """Undiscounted returns of one episode per seed, for reporting: nothing is learnt from them.
-
-    A vector of environments plays as many at a time as it has copies.
-    """
-    if isinstance(env, gym.vector.VectorEnv):
-        return _evaluate_in_parallel(env, policy, np.asarray(theta, np.float32), list(seeds), horizon)
-    task = task_of(env)
-    if task is not None:
-        starts = np.stack([initial_observation(task, seed) for seed in seeds])
-        horizon = problem_of(env, horizon).horizon
-        return np.asarray(simulate(task, policy, theta, starts, horizon), np.float64)
-    return np.array([rollout(env, policy, theta, seed, horizon, time_limit).rewards.sum() for seed in seeds])
-
-
 def _evaluate_in_parallel(
-    envs: gym.vector.VectorEnv, policy: Policy, theta: np.ndarray, seeds: list[int], horizon: int | None
+    envs: gym.vector.VectorEnv, policy: Policy, theta: np.ndarray, seeds: list[int], problem: Problem
 ) -> np.ndarray:
-    problem, copies = problem_of(envs, horizon), envs.num_envs
-    found: list[np.ndarray] = []
+    copies, found = envs.num_envs, list[np.ndarray]()
     for first in range(0, len(seeds), copies):
         chosen = seeds[first : first + copies]
         spare = [chosen[-1]] * (copies - len(chosen))
@@ -102,18 +186,20 @@ def _evaluate_in_parallel(
 def _play_together(
     envs: gym.vector.VectorEnv, policy: Policy, theta: np.ndarray, seeds: list[int], problem: Problem
 ) -> np.ndarray:
-    """Returns of one episode in each copy; one that is over waits for the others, whatever it does meanwhile."""
+    """Play one episode in each copy and return their returns; a copy that is done waits for the others."""
     space, clip = envs.single_action_space, not takes_unclipped_actions(envs)
     assert isinstance(space, gym.spaces.Box)
     waits = envs.metadata.get("autoreset_mode") == gym.vector.AutoresetMode.DISABLED
     alive, returns = np.ones(len(seeds), bool), np.zeros(len(seeds))
     reset: Any = envs.reset  # its hints allow one seed only
-    observations, _ = called(partial(reset, seed=seeds), RESET, "reset", 0, seeds[0])
+    observations, _ = call_env(partial(reset, seed=seeds), RESET, "reset", 0, seeds[0])
     for step in range(problem.horizon):
         seen = np.asarray(observations, np.float32).reshape(len(seeds), -1)
         actions = np.asarray(policy.act(theta, seen)).reshape(-1, *space.shape)
         sent = np.clip(actions, space.low, space.high) if clip else actions
-        observations, rewards, ended, cut, _ = called(partial(envs.step, sent), STEP, "step", step, seeds[0])
+        observations, rewards, ended, cut, _ = call_env(
+            partial(envs.step, sent), STEP, "step", step, seeds[0]
+        )
         returns += np.where(alive, rewards, 0.0)
         over = np.asarray(ended) | np.asarray(cut)
         alive &= ~over
@@ -124,27 +210,15 @@ def _play_together(
     return returns
 
 
-def _clock(env: gym.Env, time_limit: float | None) -> AbstractContextManager[None]:
-    """An isolated environment is timed from outside, others by an alarm."""
+def _limit_time(env: gym.Env, time_limit: float | None) -> AbstractContextManager[None]:
+    """Time an isolated environment from outside, any other by an alarm."""
     if isinstance(env, Isolated):
         env.time_limit = time_limit
         return nullcontext()
     return deadline(time_limit)
 
 
-def require_same(problem: Problem, env: gym.Env, horizon: int | None) -> None:
-    """Refuse an environment that does not pose the problem any more that it posed at first."""
-    try:
-        after = problem_of(env, horizon)
-    except SpaceError as error:
-        raise RolloutError(f"the environment changed its spaces: {error}") from error
-    if after != problem:
-        raise RolloutError(
-            f"the environment changed its spaces, from {problem} to {after}; they must stay the same"
-        )
-
-
-def _packed(theta: np.ndarray, episode: list, horizon: int, seed: int) -> Trajectory:
+def _to_trajectory(theta: np.ndarray, episode: list[Step], horizon: int, seed: int) -> Trajectory:
     observations, actions, rewards, terminated, truncated = zip(*episode, strict=True)
     try:
         return make_trajectory(

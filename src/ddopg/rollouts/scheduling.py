@@ -1,6 +1,6 @@
 """Who plays the rollouts of a run: this process, local processes, or a Ray cluster.
 
-A window of n proposals is under way at a time, and they are told in the order of asking. So a run depends on n, but
+n proposals are under way at a time, and they are told in the order of asking. So a run depends on n, but
 not on where it is played, nor on which rollout is finished first.
 """
 
@@ -17,17 +17,32 @@ from ddopg.core.state import Proposal, State
 from ddopg.core.types import Failure, Trajectory
 from ddopg.errors import RolloutError, require
 from ddopg.policies import Policy
-from ddopg.rollouts.wire import Game, answered, order, play, rules_of
-from ddopg.rollouts.workers import Message, Pool
-from ddopg.rollouts.workers.processes import Processes
-from ddopg.rollouts.workers.ray_cluster import Cluster
+from ddopg.rollouts.playing import play_proposal
+from ddopg.rollouts.spec import RolloutSpec
+from ddopg.rollouts.wire import decode_response, encode_request, handle_request, to_wire
+from ddopg.rollouts.workers import DIED, Message, Pool
+from ddopg.rollouts.workers.processes import ProcessPool
+from ddopg.rollouts.workers.ray_cluster import RayPool
+from ddopg.support.processes import DONE
 
-MOST = 256  # rollouts at a time: a number from a file must not fill the machine with processes
+MAX_PARALLEL = 256  # rollouts at a time: a number from a file must not fill the machine with processes
 
 
 @dataclass(frozen=True)
 class Here:
-    """In this process, one after the other, as if n were under way."""
+    """Play the rollouts in this process, one after the other, as if n were under way at a time.
+
+    The run is the same, bit for bit, as with `Locally(n)` or `OnRay(n, address)`.
+
+    Attributes:
+        n: proposals under way at a time, 1 to 256.
+
+    Example:
+        >>> import ddopg
+        >>> from ddopg.rollouts import Here
+        >>> ddopg.DDOPG("cartpole", seed=1).learn(total_episodes=3, parallel=Here(2)).state.told
+        3
+    """
 
     n: int = 1
 
@@ -37,7 +52,19 @@ class Here:
 
 @dataclass(frozen=True)
 class Locally:
-    """In n local processes."""
+    """Play the rollouts in n processes of this machine, one thread each; `parallel=n` means the same for n > 1.
+
+    The environment must be given by its name, and the policy class must be a configured one: see `docs/scaling.md`.
+
+    Attributes:
+        n: processes, and proposals under way at a time, 1 to 256.
+
+    Example:
+        >>> import ddopg
+        >>> from ddopg.rollouts import Locally
+        >>> ddopg.DDOPG("cartpole", seed=1).learn(total_episodes=3, parallel=Locally(2)).state.told
+        3
+    """
 
     n: int
 
@@ -47,7 +74,18 @@ class Locally:
 
 @dataclass(frozen=True)
 class OnRay:
-    """Up to n at a time on the Ray cluster at that address, such as auto or HOST:PORT."""
+    """Play the rollouts on an existing Ray cluster, one CPU each.
+
+    ddopg, in the same version, must be installed on its nodes. What holds for `Locally` holds here too.
+
+    Attributes:
+        n: proposals under way at a time, 1 to 256.
+        address: of the cluster: `auto`, or HOST:PORT.
+
+    Example:
+        >>> from ddopg.rollouts import OnRay
+        >>> place = OnRay(4, "auto")  # for DDOPG.learn(..., parallel=place)
+    """
 
     n: int
     address: str
@@ -59,21 +97,21 @@ class OnRay:
 Place = Here | Locally | OnRay
 
 
-class Player(Protocol):
+class Runner(Protocol):
     """Plays what is submitted, in any order."""
 
     def submit(self, proposal: Proposal) -> None:
         """Begin a rollout."""
 
     def wait(self) -> tuple[int, Trajectory | RolloutError]:
-        """The number of a proposal, and what became of it."""
+        """Wait for a rollout: the number of its proposal, and what became of it."""
 
 
-class PlayerHere:
-    """Plays a rollout when somebody waits for it."""
+class InProcessRunner:
+    """Plays a rollout in this process when somebody waits for it."""
 
-    def __init__(self, game: Game) -> None:
-        self._game, self._waiting = game, list[Proposal]()
+    def __init__(self, spec: RolloutSpec) -> None:
+        self._spec, self._waiting = spec, list[Proposal]()
 
     def submit(self, proposal: Proposal) -> None:
         """Put it into the queue."""
@@ -83,69 +121,72 @@ class PlayerHere:
         """Play the first."""
         proposal = self._waiting.pop(0)
         try:
-            return proposal.number, self._game.play(proposal.theta, proposal.seed)
+            return proposal.number, play_proposal(self._spec, proposal.theta, proposal.seed)
         except RolloutError as error:
             return proposal.number, error
 
 
-class PlayerElsewhere:
-    """Sends orders to a pool."""
+class PoolRunner:
+    """Lets a pool play."""
 
-    def __init__(self, game: Game, pool: Pool) -> None:
-        self._rules, self._problem, self._pool = rules_of(game), game.problem, pool
+    def __init__(self, spec: RolloutSpec, pool: Pool) -> None:
+        self._common, self._problem, self._pool = to_wire(spec), spec.problem, pool
         self._sent: dict[int, Proposal] = {}
 
     def submit(self, proposal: Proposal) -> None:
         """Send it."""
         self._sent[proposal.number] = proposal
-        self._pool.submit(proposal.number, order(self._rules, proposal))
+        self._pool.submit(proposal.number, encode_request(self._common, proposal))
 
     def wait(self) -> tuple[int, Trajectory | RolloutError]:
-        """What comes first."""
+        """Wait for what comes first."""
         message = self._pool.wait()
-        return message.key, self._outcome(message)
+        return message.key, self._decode(message)
 
-    def _outcome(self, message: Message) -> Trajectory | RolloutError:
-        if message.kind == "done":
-            return answered(message.content, self._sent[message.key], self._problem)
+    def _decode(self, message: Message) -> Trajectory | RolloutError:
+        if message.kind == DONE:
+            return decode_response(message.content, self._sent[message.key], self._problem)
         reason = message.content.decode().strip().splitlines()
-        return RolloutError(f"the rollout was lost: {reason[0] if message.kind == 'died' else reason[-1]}")
+        return RolloutError(f"the rollout was lost: {reason[0] if message.kind == DIED else reason[-1]}")
 
 
-class Window:
+class RolloutQueue:
     """The rollouts under way: each is begun once, and again where it fails, until it has failed too often.
 
-    What came back is put into `in_hand`, where it stays until it is told; `note` hears of failures.
+    Args:
+        runner: who plays them.
+        in_hand: where a rollout that came back is put, by the number of its proposal, until it is told.
+        retries: how often a rollout that failed is begun again.
+        note: called with every failure.
     """
 
     def __init__(
         self,
-        player: Player,
+        runner: Runner,
         in_hand: dict[int, Trajectory],
         retries: int,
         note: Callable[[Failure], None],
     ) -> None:
-        self._player, self._in_hand, self._retries, self._note = player, in_hand, retries, note
+        self._runner, self._in_hand, self._retries, self._note = runner, in_hand, retries, note
         self._begun: dict[int, tuple[Proposal, int]] = {}  # the proposal, and which attempt it is
         self._given_up: dict[int, RolloutError] = {}
 
-    def result(self, flight: Sequence[Proposal]) -> Trajectory:
-        """The rollout of the first; the others are to be under way meanwhile."""
+    def wait_for_first(self, flight: Sequence[Proposal]) -> Trajectory:
+        """Wait for the rollout of the first proposal; the others are to be under way meanwhile."""
         for proposal in flight:
             if proposal.number not in self._begun and proposal.number not in self._in_hand:
                 self._begin(proposal, 1)
         first = flight[0].number
         while first not in self._in_hand:
             if first in self._given_up:
-                raise self._given_up.pop(
-                    first
-                )  # kept, it would hold on to the frames it passes, and they to it
-            self._take(*self._player.wait())
+                # Kept, the error would hold on to the frames it passes, and they to it.
+                raise self._given_up.pop(first)
+            self._take(*self._runner.wait())
         return self._in_hand[first]
 
     def _begin(self, proposal: Proposal, attempt: int) -> None:
         self._begun[proposal.number] = proposal, attempt
-        self._player.submit(proposal)
+        self._runner.submit(proposal)
 
     def _take(self, number: int, outcome: Trajectory | RolloutError) -> None:
         if not isinstance(outcome, RolloutError):
@@ -159,9 +200,11 @@ class Window:
             self._begin(proposal, attempt + 1)
 
 
-def asked_ahead(state: State, policy: Policy, config: Config, n: int) -> State:
-    """The state in which n proposals wait, or a stage of the initial design: that is told whole before anything that
-    builds upon it is asked."""
+def ask_ahead(state: State, policy: Policy, config: Config, n: int) -> State:
+    """Ask until n proposals wait, or a stage of the initial design.
+
+    A stage is told whole before anything that builds upon it is asked.
+    """
     if not state.pending:
         state, _ = algorithm.ask(state, policy, config)
     missing = n - len(state.pending)
@@ -170,8 +213,16 @@ def asked_ahead(state: State, policy: Policy, config: Config, n: int) -> State:
     return state
 
 
-def place_of(parallel: int | Place) -> Place:
-    """A number means local processes, unless it is 1."""
+def resolve_place(parallel: int | Place) -> Place:
+    """Say where rollouts are played: a number means as many local processes, and 1 this process.
+
+    Raises:
+        ConfigError: not between 1 and `MAX_PARALLEL` at a time.
+
+    Example:
+        >>> resolve_place(1), resolve_place(4)
+        (Here(n=1), Locally(n=4))
+    """
     if isinstance(parallel, Place):
         return parallel
     _require_number(parallel)
@@ -180,21 +231,21 @@ def place_of(parallel: int | Place) -> Place:
 
 def _require_number(n: int) -> None:
     require(
-        type(n) is int and 1 <= n <= MOST,
-        f"parallel must be between 1 and {MOST} rollouts at a time, got {n!r}",
+        type(n) is int and 1 <= n <= MAX_PARALLEL,
+        f"parallel must be between 1 and {MAX_PARALLEL} rollouts at a time, got {n!r}",
     )
 
 
 @contextmanager
-def player_at(place: Place, game: Game) -> Iterator[Player]:
-    """Somebody who plays there; what is still under way at the end is ended."""
+def open_runner(place: Place, spec: RolloutSpec) -> Iterator[Runner]:
+    """Open what plays the rollouts at that place; what is still under way at the end of the block is ended."""
     if isinstance(place, Here):
-        yield PlayerHere(game)
+        yield InProcessRunner(spec)
         return
-    rules_of(game)  # says what cannot be, first of all
+    to_wire(spec)  # refuses what cannot be sent, before any process is started
     if isinstance(place, Locally):
-        pool: Pool = Processes(play, place.n)
+        pool: Pool = ProcessPool(handle_request, place.n)
     else:
-        pool = Cluster(play, place.address, place.n)
+        pool = RayPool(handle_request, place.address, place.n)
     with closing(pool):
-        yield PlayerElsewhere(game, pool)
+        yield PoolRunner(spec, pool)

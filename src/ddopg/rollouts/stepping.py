@@ -23,34 +23,48 @@ _FEW = 50  # numbers
 Step = tuple[np.ndarray, np.ndarray, float, bool, bool]
 
 
-def steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, horizon: int) -> Iterator[Step]:
-    """The imperative part: (observation, action, reward, terminated, truncated) until the episode is over."""
+def iterate_steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, horizon: int) -> Iterator[Step]:
+    """Play an episode step by step.
+
+    Args:
+        env: a Gymnasium environment whose spaces are boxes.
+        act: the policy, from an observation to an action; the action is clipped to the space, unless the environment
+            clips itself.
+        seed: what the environment is reset with.
+        horizon: the longest episode in steps.
+
+    Yields:
+        (observation, action, reward, terminated, truncated) of each step, until the episode is over.
+
+    Raises:
+        RolloutError: the environment raised, or returned something that it must not return.
+    """
     space, expected = env.action_space, env.observation_space.shape
     assert isinstance(space, gym.spaces.Box)
     clip, shape, low, high = not takes_unclipped_actions(env), space.shape, space.low, space.high
     make_step = env.step
-    observation, _ = called(lambda: env.reset(seed=seed), RESET, "reset", 0, seed)
+    observation, _ = call_env(lambda: env.reset(seed=seed), RESET, "reset", 0, seed)
     for step in range(horizon):
-        seen = _seen(observation, expected, step, seed)
-        if not _finite(seen):
+        seen = _to_vector(observation, expected, step, seed)
+        if not _is_finite(seen):
             raise _bad_observation(seen, step, seed)
         action = np.asarray(act(seen), np.float32)
-        if not _finite(action):
+        if not _is_finite(action):
             raise _bad_action(action, seen, step, seed)
         sent = np.minimum(np.maximum(action.reshape(shape), low), high) if clip else action
         try:
             returned = make_step(sent)
         except (Exception, SystemExit) as error:
-            raise _raised(error, "step", step, seed) from error
-        observation, reward, terminated, truncated, _ = _counted(returned, STEP, "step", step, seed)
+            raise _explain_exception(error, "step", step, seed) from error
+        observation, reward, terminated, truncated, _ = _require_parts(returned, STEP, "step", step, seed)
         if terminated is not False and terminated is not True:
-            terminated = _flag(terminated, step, seed)
+            terminated = _to_bool(terminated, step, seed)
         if truncated is not False and truncated is not True:
-            truncated = _flag(truncated, step, seed)
+            truncated = _to_bool(truncated, step, seed)
         yield (
             seen,
             action,
-            reward if type(reward) is float else _real(reward, step, seed),
+            reward if type(reward) is float else _to_float(reward, step, seed),
             terminated,
             truncated,
         )
@@ -58,16 +72,16 @@ def steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, horizon: in
             return
 
 
-def called(call: Callable[[], Any], parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
-    """What the environment returns, if it is as many things as it should be; what it raises is a `RolloutError`."""
+def call_env(call: Callable[[], Any], parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
+    """Call the environment: what it raises is a `RolloutError`, and so is another number of things than `parts`."""
     try:
         returned = call()
     except (Exception, SystemExit) as error:
-        raise _raised(error, what, step, seed) from error
-    return _counted(returned, parts, what, step, seed)
+        raise _explain_exception(error, what, step, seed) from error
+    return _require_parts(returned, parts, what, step, seed)
 
 
-def _raised(error: BaseException, what: str, step: int, seed: int) -> RolloutError:
+def _explain_exception(error: BaseException, what: str, step: int, seed: int) -> RolloutError:
     place = f"in {what}() at step {step} (seed {seed})"
     if isinstance(error, RolloutError):
         return RolloutError(f"{error} {place}")
@@ -76,7 +90,7 @@ def _raised(error: BaseException, what: str, step: int, seed: int) -> RolloutErr
     )
 
 
-def _counted(returned: Any, parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
+def _require_parts(returned: Any, parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
     if type(returned) is tuple and len(returned) == len(parts):
         return returned
     came = len(returned) if isinstance(returned, tuple) else type(returned).__name__
@@ -86,8 +100,8 @@ def _counted(returned: Any, parts: tuple[str, ...], what: str, step: int, seed: 
     )
 
 
-def _seen(observation: Any, expected: tuple[int, ...] | None, step: int, seed: int) -> np.ndarray:
-    """The observation as the policy sees it: a flat vector of its own, whatever becomes of the environment's."""
+def _to_vector(observation: Any, expected: tuple[int, ...] | None, step: int, seed: int) -> np.ndarray:
+    """Copy the observation into a flat vector, as the policy sees it, whatever becomes of the environment's array."""
     try:
         array = np.asarray(observation)
     except ValueError:
@@ -101,8 +115,8 @@ def _seen(observation: Any, expected: tuple[int, ...] | None, step: int, seed: i
     return array if array.ndim == 1 else array.ravel()
 
 
-def _finite(vector: np.ndarray) -> bool:
-    """Of float32: their sum in double precision cannot overflow. Python's is the cheapest for a few numbers."""
+def _is_finite(vector: np.ndarray) -> bool:
+    """Look at float32 numbers: their sum in double precision cannot overflow. Python's is the cheapest for a few."""
     if vector.size > _FEW:
         return bool(np.isfinite(vector).all())
     return math.isfinite(sum(vector.ravel().tolist()))
@@ -122,7 +136,7 @@ def _bad_action(action: np.ndarray, seen: np.ndarray, step: int, seed: int) -> R
     )
 
 
-def _real(reward: Any, step: int, seed: int) -> float:
+def _to_float(reward: Any, step: int, seed: int) -> float:
     try:
         return float(reward)
     except (TypeError, ValueError) as error:
@@ -131,7 +145,7 @@ def _real(reward: Any, step: int, seed: int) -> float:
         ) from error
 
 
-def _flag(value: Any, step: int, seed: int) -> bool:
+def _to_bool(value: Any, step: int, seed: int) -> bool:
     if isinstance(value, np.bool_ | int) or (isinstance(value, np.ndarray) and value.size == 1):
         return bool(value)
     raise RolloutError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ddopg.errors import ArtefactError, DisplayError, MissingPackageError, require
 from ddopg.policies import Policy
-from ddopg.rollouts.stepping import steps
+from ddopg.rollouts.stepping import iterate_steps
 
 FRAMES_PER_SECOND = 30
 
@@ -37,7 +37,7 @@ def draw_episode(
         DisplayError: where the environment cannot draw itself.
     """
     every = max(1, round(float(env.metadata.get("render_fps", FRAMES_PER_SECOND)) / FRAMES_PER_SECOND))
-    for number, _ in enumerate(steps(env, policy.at(theta), seed, horizon)):
+    for number, _ in enumerate(iterate_steps(env, policy.at(theta), seed, horizon)):
         if number % every == 0:
             yield _draw(env)
     yield _draw(env)

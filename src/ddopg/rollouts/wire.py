@@ -1,88 +1,79 @@
-"""A rollout elsewhere: from bytes to bytes, the same as here to the last bit.
+"""A rollout in another process: from bytes to bytes, the same as here to the last bit.
 
-An order is one line of JSON (environment, problem, configuration, seed, time limit) and the parameters; an answer is
-one line of JSON and the arrays of the episode, or why there are none.
+A request is one line of JSON (environment, problem, configuration, seed, time limit) and the parameters; a response
+is one line of JSON and the arrays of the episode, or why there are none.
 """
 
 from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from ddopg._version import __version__
 from ddopg.config import Config
 from ddopg.core.problem import Problem, build_policy, problem_from_dict
 from ddopg.core.state import Proposal
 from ddopg.core.types import Trajectory, make_trajectory
-from ddopg.envs.isolation import Isolated, made
+from ddopg.envs.isolation import Isolated, make_env
 from ddopg.errors import ConfigError, RolloutError, SpaceError, require
-from ddopg.policies import Policy
-from ddopg.rollouts.playing import require_same, rollout
-from ddopg.rollouts.workers import Report
+from ddopg.rollouts.playing import play_proposal
+from ddopg.rollouts.spec import RolloutSpec
 from ddopg.support.arrays import array_from_bytes, array_to_bytes
 from ddopg.support.compilation import keep_compiled_programs
+from ddopg.support.processes import Report
 from ddopg.support.records import from_dict, to_dict
 
 
-class Game(NamedTuple):
-    """What is played: everything about a rollout but the proposal."""
+def to_wire(spec: RolloutSpec) -> dict[str, Any]:
+    """Turn what all rollouts of a run have in common into plain values.
 
-    env: gym.Env
-    given: gym.Env | str | None  # how the user named it; a name from a file is not one
-    problem: Problem
-    config: Config
-    policy: Policy
-    own_policy: bool  # the policy class is the user's, a function
-    time_limit: float | None
-
-    def play(self, theta: np.ndarray, seed: int) -> Trajectory:
-        """One rollout, in this process."""
-        require_same(self.problem, self.env, self.problem.horizon)
-        return rollout(self.env, self.policy, theta, seed, self.problem.horizon, self.time_limit)
-
-
-def rules_of(game: Game) -> dict[str, Any]:
-    """The game in plain values, if it can be played elsewhere."""
+    Raises:
+        ConfigError: the policy class is the user's own, and cannot be sent.
+        SpaceError: the environment cannot be made from its name alone.
+    """
     require(
-        not game.own_policy,
+        not spec.own_policy,
         "a policy class of your own is a function of this process and cannot be sent to another one; use the "
         "configured policy (policy.hidden), or play the rollouts in this process: parallel=1",
     )
     return {
         "version": __version__,
-        "env": _name(game.given),
-        "isolate": isinstance(game.env, Isolated),
-        "problem": game.problem._asdict(),
-        "config": to_dict(game.config),
-        "time_limit": game.time_limit,
+        "env": _require_name(spec.given),
+        "isolate": isinstance(spec.env, Isolated),
+        "problem": spec.problem._asdict(),
+        "config": to_dict(spec.config),
+        "time_limit": spec.time_limit,
     }
 
 
-def order(rules: dict[str, Any], proposal: Proposal) -> bytes:
-    """What the other side must know."""
-    return json.dumps(rules | {"seed": proposal.seed}).encode() + b"\n" + array_to_bytes(proposal.theta)
+def encode_request(common: dict[str, Any], proposal: Proposal) -> bytes:
+    """Encode one rollout: `common` is what `to_wire` gives."""
+    return json.dumps(common | {"seed": proposal.seed}).encode() + b"\n" + array_to_bytes(proposal.theta)
 
 
-def play(content: bytes, report: Report | None = None) -> bytes:
-    """The other side: from an order to an answer. The environment is made once, and kept."""
+def handle_request(content: bytes, report: Report | None = None) -> bytes:
+    """Play what a request asks for, on the other side. The environment is made once, and kept."""
     head, _, parameters = content.partition(b"\n")
     about = json.loads(head)
     theta = array_from_bytes(parameters, "float32", (len(parameters) // 4,))
     try:
-        game = _game(json.dumps({**about, "seed": None}))
-        return _packed(game.play(theta, about["seed"]))
+        spec = _spec_from_wire(json.dumps({**about, "seed": None}))
+        return _encode_trajectory(play_proposal(spec, theta, about["seed"]))
     except RolloutError as error:
         return json.dumps({"error": str(error), "steps": error.steps}).encode() + b"\n"
     except (ConfigError, SpaceError) as error:
         return json.dumps({"refused": str(error)}).encode() + b"\n"
 
 
-def answered(content: bytes, proposal: Proposal, problem: Problem) -> Trajectory | RolloutError:
-    """What became of an order."""
+def decode_response(content: bytes, proposal: Proposal, problem: Problem) -> Trajectory | RolloutError:
+    """Decode what became of a rollout.
+
+    Raises:
+        SpaceError: no rollout can be played there.
+    """
     head, _, arrays = content.partition(b"\n")
     about = json.loads(head)
     if "refused" in about:
@@ -105,7 +96,7 @@ def answered(content: bytes, proposal: Proposal, problem: Problem) -> Trajectory
     )
 
 
-def _packed(trajectory: Trajectory) -> bytes:
+def _encode_trajectory(trajectory: Trajectory) -> bytes:
     steps = trajectory.length
     about = {"steps": steps, "terminated": trajectory.terminated, "truncated": trajectory.truncated}
     arrays = (trajectory.observations, trajectory.actions, trajectory.rewards)
@@ -114,8 +105,8 @@ def _packed(trajectory: Trajectory) -> bytes:
     )
 
 
-def _name(given: gym.Env | str | None) -> str:
-    """By which another process can make the environment."""
+def _require_name(given: gym.Env | str | None) -> str:
+    """Return the name by which another process can make the environment."""
     if isinstance(given, str):
         return given
     spec = given.spec if given is not None else None
@@ -130,22 +121,24 @@ def _name(given: gym.Env | str | None) -> str:
 
 
 @cache
-def _game(text: str) -> Game:
+def _spec_from_wire(text: str) -> RolloutSpec:
     about = json.loads(text)
     require(
         about["version"] == __version__,
         f"there is ddopg {__version__}, here {about['version']}; install the same version everywhere",
     )
     keep_compiled_programs()  # of tasks that are played as one
-    env, problem = _env(about["env"], about["isolate"]), problem_from_dict(about["problem"])
+    name, problem = about["env"], problem_from_dict(about["problem"])
     config = from_dict(about["config"], Config)
-    return Game(env, about["env"], problem, config, build_policy(problem, config), False, about["time_limit"])
+    policy = build_policy(problem, config)
+    env = _make_once(name, about["isolate"])
+    return RolloutSpec(env, name, problem, config, policy, False, about["time_limit"])
 
 
 @cache
-def _env(name: str, isolate: bool) -> gym.Env:
+def _make_once(name: str, isolate: bool) -> gym.Env:
     try:
-        env = made(name, isolate)
+        env = make_env(name, isolate)
     except (SpaceError, ConfigError, RolloutError):
         raise
     except Exception as error:

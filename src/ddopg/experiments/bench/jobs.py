@@ -62,7 +62,7 @@ def plan(
 
 def check(jobs: Sequence[Job]) -> None:
     """Refuse what could not work before anything runs: budgets, seeds, tasks, packages."""
-    from ddopg.envs.adapter import make, problem_of
+    from ddopg.envs.adapter import make, problem_from_env
 
     require(len(jobs) > 0, "a benchmark needs at least one task, one method and one seed; got none of one")
     require(
@@ -74,7 +74,7 @@ def check(jobs: Sequence[Job]) -> None:
         require(job.episodes >= 1, f"an evaluation needs at least 1 episode, got {job.episodes}")
         require(job.seed >= 0, f"seeds must be integers and not negative, got {job.seed}")
     for env in dict.fromkeys(job.env for job in jobs):
-        problem_of(make(env))
+        problem_from_env(make(env))
 
 
 def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 from ddopg.experiments.bench.jobs import Job, run
 from ddopg.experiments.bench.records import Record
-from ddopg.rollouts.workers import Pool, Report
-from ddopg.rollouts.workers.processes import Processes
-from ddopg.rollouts.workers.ray_cluster import Cluster
+from ddopg.rollouts.workers import Pool
+from ddopg.rollouts.workers.processes import ProcessPool
+from ddopg.rollouts.workers.ray_cluster import RayPool
+from ddopg.support.processes import Report
 
 Place = Callable[[], Pool]
 """Opens a pool of `work`."""
@@ -50,12 +51,12 @@ Event = Progressed | Done | Failed
 
 def locally(workers: int) -> Place:
     """That many processes of this machine."""
-    return partial(Processes, work, workers)
+    return partial(ProcessPool, work, workers)
 
 
 def on_ray(address: str, workers: int | None = None) -> Place:
     """That many jobs at a time on an existing Ray cluster, one CPU each; as many as it has CPUs, if not given."""
-    return partial(Cluster, work, address, workers)
+    return partial(RayPool, work, address, workers)
 
 
 def run_locally(jobs: Sequence[Job], workers: int) -> Iterator[Event]:

@@ -1,24 +1,20 @@
-"""Where work is done side by side: in local processes, or on a Ray cluster.
+"""Pools, where work is done side by side: in local processes, or on a Ray cluster.
 
-A pool takes contents, bytes, under a key, and gives back one message after the other: `progress`, and at last `done`,
+A pool takes requests, bytes, under a key, and gives back one message after the other: `progress`, and at last `done`,
 `failed` (the function raised) or `died` (its process did). What comes first is given first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NamedTuple, Protocol
-
-Report = Callable[[float], None]
-Function = Callable[[bytes, Report], bytes]
-"""What a pool carries out, of the top level of a module: it is imported by name on the other side."""
+from typing import NamedTuple, Protocol
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
 """Work runs side by side, so each piece takes one thread; in local processes, what the user has set stays."""
+
+DIED = "died"  # a kind of message besides those of `support.processes`
 
 
 class Message(NamedTuple):
@@ -38,18 +34,7 @@ class Pool(Protocol):
         """Begin a piece of work."""
 
     def wait(self) -> Message:
-        """The next message; there must be work under way."""
+        """Wait for the next message; there must be work under way."""
 
     def close(self) -> None:
         """End it all, whatever is being done."""
-
-
-def name_of(function: Function) -> str:
-    """By which the other side finds it."""
-    return f"{function.__module__}:{function.__qualname__}"
-
-
-def named(name: str) -> Any:
-    """The function of that name."""
-    module, _, function = name.partition(":")
-    return getattr(import_module(module), function)

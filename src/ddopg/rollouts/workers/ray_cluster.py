@@ -14,25 +14,32 @@ from contextlib import contextmanager
 from typing import Any
 
 from ddopg.errors import ConfigError, MissingPackageError
-from ddopg.rollouts.workers import ONE_THREAD, Function, Message, name_of, named
+from ddopg.rollouts.workers import DIED, ONE_THREAD, Message
+from ddopg.support.processes import DONE, FAILED, Function, function_name, import_function
 from ddopg.support.signals import shielded
 
 PATIENCE = 0.2  # seconds that a signal may have to wait
 
 
-class Cluster:
-    """Work on the cluster at that address, one CPU each; as many `places` as it has CPUs, if not given."""
+class RayPool:
+    """Work on an existing Ray cluster, one CPU each.
+
+    Args:
+        function: what is done with each request.
+        address: of the cluster, such as auto or HOST:PORT.
+        places: how many pieces of work at a time; as many as the cluster has CPUs, if not given.
+    """
 
     def __init__(self, function: Function, address: str, places: int | None = None) -> None:
-        self._ray = ray = check(address)
+        self._ray = ray = require_cluster(address)
         self._own = not ray.is_initialized()
         if self._own:
-            with _explained(address), _own_signals():
+            with _explain_unreachable(address), _keep_signal_handlers():
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         self.places = places or max(1, int(ray.cluster_resources().get("CPU", 1)))
         # Ray's own retries would hide deaths: who gives the work decides what they mean.
         task = ray.remote(num_cpus=1, max_retries=0, runtime_env={"env_vars": ONE_THREAD})
-        self._task, self._name = task(carry_out), name_of(function)
+        self._task, self._name = task(run_task), function_name(function)
         self._running: dict[Any, int] = {}
 
     def submit(self, key: int, content: bytes) -> None:
@@ -40,7 +47,7 @@ class Cluster:
         self._running[self._task.remote(self._name, content)] = key
 
     def wait(self) -> Message:
-        """What is finished first; there is no progress on the way."""
+        """Wait for what is finished first; there is no progress on the way."""
         errors, found = self._ray.exceptions, list[Any]()
         while not found:
             with shielded():  # Ray takes every signal for Ctrl-C; so they come between two looks
@@ -48,11 +55,11 @@ class Cluster:
         (ready,) = found
         key = self._running.pop(ready)
         try:
-            return Message(key, "done", self._ray.get(ready))
+            return Message(key, DONE, self._ray.get(ready))
         except errors.RayTaskError as error:
-            return Message(key, "failed", f"{error}\n".encode())
+            return Message(key, FAILED, f"{error}\n".encode())
         except errors.RayError as error:
-            return Message(key, "died", f"{error}\n".encode())
+            return Message(key, DIED, f"{error}\n".encode())
 
     def close(self) -> None:
         """End what is under way, and leave the cluster, unless the caller was connected before."""
@@ -63,23 +70,31 @@ class Cluster:
             self._ray.shutdown()
 
 
-def carry_out(name: str, content: bytes) -> bytes:
-    """What runs on a node."""
-    return named(name)(content, lambda share: None)
+def run_task(name: str, content: bytes) -> bytes:
+    """Run the function of that name; this is what runs on a node."""
+    return import_function(name)(content, lambda share: None)
 
 
-def check(address: str) -> Any:
-    """The package, if it is installed and somebody answers at the address."""
+def require_cluster(address: str) -> Any:
+    """Import Ray, and refuse an address at which nobody answers.
+
+    Returns:
+        The package `ray`.
+
+    Raises:
+        MissingPackageError: Ray is not installed.
+        ConfigError: there is no cluster at the address.
+    """
     try:
         import ray
     except ImportError as error:
         raise MissingPackageError("--ray needs the package ray", "ray") from error
-    with _explained(address):
-        _knock(address)
+    with _explain_unreachable(address):
+        _probe(address)
     return ray
 
 
-def _knock(address: str) -> None:
+def _probe(address: str) -> None:
     """Ask at HOST:PORT whether anybody is there: Ray itself would try for minutes before it says no."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon:
@@ -87,7 +102,7 @@ def _knock(address: str) -> None:
 
 
 @contextmanager
-def _explained(address: str) -> Iterator[None]:
+def _explain_unreachable(address: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:
@@ -97,7 +112,7 @@ def _explained(address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
+def _keep_signal_handlers() -> Iterator[None]:
     """Ray puts its own handler for SIGTERM; what was there before stays."""
     if threading.current_thread() is not threading.main_thread():
         yield
