@@ -20,7 +20,7 @@ import ddopg
 from ddopg.core.algorithm import Info
 from ddopg.core.memory import add
 from ddopg.core.state import Proposal
-from ddopg.rollouts.playing import rollout
+from ddopg.rollouts import rollout
 from ddopg.storage.database import STORE
 
 OUT = Path(__file__).parent / "store" / "results.json"

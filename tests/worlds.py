@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -50,6 +51,22 @@ class Stuck(Target):
     def step(self, action):
         Path(os.environ["STUCK"]).write_text(str(os.getpid()))
         time.sleep(60)
+
+
+class Threads(Target):
+    """Shows how many threads its process may use, 0 where nobody has said."""
+
+    def reset(self, *, seed=None, options=None):
+        _, info = super().reset(seed=seed)
+        return np.array([float(os.environ.get("OMP_NUM_THREADS", 0))], np.float32), info
+
+
+class Talking(Target):
+    """Prints, and reads what is typed."""
+
+    def reset(self, *, seed=None, options=None):
+        print("hello from the environment", repr(sys.stdin.read()), flush=True)
+        return super().reset(seed=seed)
 
 
 class Trapped(Follow):
@@ -209,7 +226,21 @@ class Endless(Follow):
         return observation, reward, False, False, info
 
 
-WORLDS = [Stuck, Target, Follow, Logged, Raises, Dies, Slow, Flaky, Endless, Trapped, Uneven]
+WORLDS = [
+    Stuck,
+    Target,
+    Follow,
+    Logged,
+    Raises,
+    Dies,
+    Slow,
+    Flaky,
+    Endless,
+    Trapped,
+    Uneven,
+    Threads,
+    Talking,
+]
 WORLDS += [world for name, world in list(globals().items()) if name.startswith("Turns")]
 for world in WORLDS:
     gym.register(f"{world.__name__}-v0", world, max_episode_steps=3, disable_env_checker=True)

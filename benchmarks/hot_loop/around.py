@@ -16,9 +16,8 @@ from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.envs.adapter import make
 from ddopg.envs.base import initial_observation
 from ddopg.policies import mlp
-from ddopg.rollouts import wire as remote
+from ddopg.rollouts import rollout, scheduling
 from ddopg.rollouts.compiled import simulate
-from ddopg.rollouts.playing import rollout
 from ddopg.storage import run_store as runs
 
 BUDGETS = {
@@ -130,7 +129,7 @@ class _timed:
     """Clocks around the parts, while it is open."""
 
     PARTS = (
-        (remote, "rollout", "rollout"),
+        (scheduling, "play_proposal", "rollout"),
         (surrogate_data, "_surrogate_data", "search"),
         (algorithm, "improve", "search"),
         (algorithm, "select", "selection"),

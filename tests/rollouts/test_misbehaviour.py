@@ -3,6 +3,7 @@ to be resumed as if nothing had happened."""
 
 import os
 import signal
+import sys
 import threading
 
 import gymnasium as gym
@@ -18,6 +19,7 @@ from ddopg.errors import ConfigError, RolloutError, SpaceError, UnknownNameError
 from ddopg.rollouts.playing import rollout
 from tests.probes import Follow, Target
 from tests.recorded import contents, everything, quick, rows
+from tests.traps import ROOT
 
 FAULTS = {
     "TurnsRaising": r"raised ValueError: lost the marker in step\(\) at step 1 \(seed \d+\)",
@@ -202,6 +204,35 @@ class TestIsolated:
         with pytest.raises(KeyboardInterrupt):
             env.step(np.zeros(1, np.float32))  # the second step of the third episode sleeps
         assert env.reset(seed=5)[0].tobytes() == start.tobytes()
+        env.close()
+
+    def test_what_it_prints_goes_to_standard_error_and_it_reads_nothing(self, capfd):
+        env = Isolated("tests.worlds:Talking-v0")
+        env.reset(seed=0)
+        env.close()
+        shown = capfd.readouterr()
+        assert "hello from the environment ''" in shown.err
+        assert shown.out == ""
+
+    def test_it_keeps_the_threads_that_the_user_has_set_or_not_set(self, monkeypatch):
+        for variables, expected in (({}, 0), ({"OMP_NUM_THREADS": "3"}, 3)):
+            monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+            for name, value in variables.items():
+                monkeypatch.setenv(name, value)
+            env = Isolated("tests.worlds:Threads-v0")
+            assert env.reset(seed=0)[0].tolist() == [expected]
+            env.close()
+
+    def test_a_module_in_the_current_directory_is_found_there(self, tmp_path, monkeypatch):
+        """As with `ddopg train mine:Mine-v0 --isolate`, where this process itself does not find it."""
+        (tmp_path / "kept_here.py").write_text(
+            "import gymnasium as gym\nfrom tests.probes import Follow\n"
+            "gym.register('Kept-v0', Follow, max_episode_steps=3)\n"
+        )
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", [str(ROOT), *(entry for entry in sys.path if entry)])
+        env = Isolated("kept_here:Kept-v0")
+        assert env.spec.id == "Kept-v0"
         env.close()
 
     def test_what_cannot_be_made_there_is_refused_here(self):

@@ -1,5 +1,8 @@
 """Rollouts and evaluations: seeds, ends, clipping, and environments that return nonsense."""
 
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,7 +12,8 @@ from ddopg.envs import CARTPOLE, initial_observation
 from ddopg.envs.adapter import SHORT_NAMES, make, problem_from_env, problem_from_spaces
 from ddopg.errors import RolloutError, SpaceError, UnknownNameError
 from ddopg.policies import linear
-from ddopg.rollouts.playing import evaluate, rollout, simulate
+from ddopg.rollouts import evaluate, rollout
+from ddopg.rollouts.compiled import simulate
 from tests.probes import Follow, Scripted, Target
 
 POLICY = linear(1, 1)
@@ -74,6 +78,71 @@ class TestRollout:
     def test_a_policy_that_answers_nonsense_is_named(self):
         with pytest.raises(RolloutError, match=r"the policy answered \[nan\] at step 0"):
             rollout(Target(), POLICY, np.array([np.nan, 0], np.float32), 0)
+
+
+class Changing(Target):
+    """Its spaces are others after the first step: `change(env)` says how."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def step(self, action):
+        self.change(self)
+        return super().step(action)
+
+
+def box(*arguments, **options):
+    return gym.spaces.Box(*arguments, **options)
+
+
+class Subclass(gym.spaces.Box):
+    pass
+
+
+class TestSpaces:
+    """They must stay the same."""
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("action_space", box(-2, 3, (1,), np.float32)),
+            ("action_space", box(-3, 2, (1,), np.float32)),
+            ("action_space", box(-2, 2, (2,), np.float32)),
+            ("action_space", box(-2, 2, (1,), np.int64)),
+            ("action_space", gym.spaces.Discrete(2)),
+            ("observation_space", box(-1, 1, (2,), np.float32)),
+            ("observation_space", box(0, 255, (1, 1), np.uint8)),
+            ("observation_space", gym.spaces.Discrete(2)),
+        ],
+    )
+    def test_another_space_is_found(self, name, value):
+        with pytest.raises(RolloutError, match="changed its spaces"):
+            rollout(Changing(lambda env: setattr(env, name, value)), POLICY, THETA, 0)
+
+    def test_other_bounds_in_the_same_space_are_found(self):
+        with pytest.raises(RolloutError, match=r"from Problem\(.*low=\(-2.0,\).* to .*low=\(-3.0,\)"):
+            rollout(Changing(lambda env: env.action_space.low.fill(-3)), POLICY, THETA, 0)
+
+    @pytest.mark.parametrize("kind", [gym.spaces.Box, Subclass])
+    def test_an_equal_space_in_another_object_is_no_change(self, kind):
+        def change(env):
+            env.observation_space = kind(-1, 1, (1,), np.float64)
+            env.action_space = kind(-2, 2, (1,), np.float32)
+
+        assert rollout(Changing(change), POLICY, THETA, 0).length == 3
+
+
+def test_the_public_names_load_on_first_use():
+    code = (
+        "import sys, ddopg.rollouts as rollouts\n"
+        "assert not {'jax', 'gymnasium'} & set(sys.modules)\n"
+        "from ddopg.rollouts import Here, Locally, OnRay, evaluate, rollout\n"
+        "assert set(dir(rollouts)) == {'Here', 'Locally', 'OnRay', 'evaluate', 'rollout'}\n"
+        "assert not hasattr(rollouts, 'Game')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 class TestEvaluate:

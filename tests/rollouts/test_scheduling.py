@@ -14,10 +14,8 @@ import ddopg
 from ddopg.cli.main import main, parse
 from ddopg.errors import ConfigError, RolloutError, SpaceError
 from ddopg.policies import custom
-from ddopg.rollouts import scheduling as players
-from ddopg.rollouts import wire as remote
-from ddopg.rollouts.playing import rollout
-from ddopg.rollouts.scheduling import Here, InProcessRunner, Locally, OnRay
+from ddopg.rollouts import Here, Locally, OnRay, rollout, scheduling, wire
+from ddopg.rollouts.scheduling import InProcessRunner
 from tests.probes import Follow
 from tests.recorded import SMALL, contents, everything, quick, rows
 from tests.traps import ROOT
@@ -125,7 +123,7 @@ class TestTheRun:
                 played.append(self._waiting[0].number)
                 return super().wait()
 
-        monkeypatch.setattr(players, "InProcessRunner", Backwards)
+        monkeypatch.setattr(scheduling, "InProcessRunner", Backwards)
         agent = learnt(Here(4), callback=lambda agent, info: info.rollout < 14)
         assert [proposal.number for proposal in agent.pending] == [14, 15, 16]
         assert set(agent._in_hand) == {14, 15}
@@ -187,10 +185,10 @@ class TestFaults:
     def test_a_worker_that_died_while_it_had_nothing_to_do_is_replaced(self):
         from ddopg.rollouts.workers.processes import ProcessPool
 
-        pool = ProcessPool(remote.handle_request, 1)
+        pool = ProcessPool(wire.handle_request, 1)
         spec = ddopg.DDOPG(FOLLOW, config=quick())._rollout_spec(None)
         proposal = ddopg.DDOPG(FOLLOW, config=quick()).ask()[0]
-        request = remote.encode_request(remote.to_wire(spec), proposal)
+        request = wire.encode_request(wire.to_wire(spec), proposal)
         pool.submit(0, request)
         first = pool.wait()
         (worker,) = pool._idle
@@ -343,11 +341,11 @@ class TestWhatCannotBe:
 
     def test_another_version_on_the_other_side(self):
         agent = ddopg.DDOPG(FOLLOW, config=quick())
-        common = remote.to_wire(agent._rollout_spec(None)) | {"version": "0.0.0"}
+        common = wire.to_wire(agent._rollout_spec(None)) | {"version": "0.0.0"}
         proposal = agent.ask()[0]
-        response = remote.handle_request(remote.encode_request(common, proposal))
+        response = wire.handle_request(wire.encode_request(common, proposal))
         with pytest.raises(SpaceError, match=r"here 0\.0\.0; install the same version everywhere"):
-            remote.decode_response(response, proposal, agent.problem)
+            wire.decode_response(response, proposal, agent.problem)
 
     def test_numbers_that_are_none(self):
         with pytest.raises(ConfigError, match="between 1 and 256 rollouts at a time, got 0"):
@@ -356,13 +354,14 @@ class TestWhatCannotBe:
             ddopg.DDOPG(FOLLOW).learn(total_episodes=1, parallel=Here(0))
 
 
-def test_a_plain_script_with_a_module_beside_it_needs_no_guard(tmp_path):
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_plain_script_with_a_module_beside_it_needs_no_guard(isolate, tmp_path):
     (tmp_path / "mine.py").write_text(
         "import gymnasium as gym\nfrom tests.probes import Follow\n"
         "gym.register('Mine-v0', Follow, max_episode_steps=3)\n"
     )
     (tmp_path / "script.py").write_text(
-        "import ddopg\nagent = ddopg.DDOPG('mine:Mine-v0')\n"
+        f"import ddopg\nagent = ddopg.DDOPG('mine:Mine-v0', isolate={isolate})\n"
         "agent.learn(total_episodes=9, parallel=2)\nprint(agent.state.told, 'told')\n"
     )
     done = subprocess.run(
