@@ -3,6 +3,7 @@ to be resumed as if nothing had happened."""
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -222,6 +223,10 @@ class TestIsolated:
             env = Isolated("tests.worlds:Threads-v0")
             assert env.reset(seed=0)[0].tolist() == [expected]
             env.close()
+
+    def test_its_process_does_not_load_jax(self):
+        code = "import sys, ddopg.envs.isolation_worker; assert 'jax' not in sys.modules"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
     def test_a_module_in_the_current_directory_is_found_there(self, tmp_path, monkeypatch):
         """As with `ddopg train mine:Mine-v0 --isolate`, where this process itself does not find it."""

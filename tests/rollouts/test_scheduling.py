@@ -366,7 +366,7 @@ def test_a_plain_script_with_a_module_beside_it_needs_no_guard(isolate, tmp_path
     )
     done = subprocess.run(
         [sys.executable, tmp_path / "script.py"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
         cwd="/",
         capture_output=True,
         text=True,

@@ -62,10 +62,9 @@ def describe(env: gym.Env) -> dict[str, Any]:
 
 @cache
 def _make_once(name: str) -> gym.Env:
+    # `ddopg train mine:Mine-v0 --isolate` finds a module in the current directory.
     if os.getcwd() not in sys.path:
-        sys.path.append(
-            os.getcwd()
-        )  # `ddopg train mine:Mine-v0 --isolate` finds a module in the current directory
+        sys.path.append(os.getcwd())
     return make(name)
 
 

@@ -233,8 +233,10 @@ def _read_exactly(connection: socket.socket, size: int, until: float | None) -> 
 
 
 def _limit(connection: socket.socket, until: float | None) -> None:
-    # Never 0, which would mean "do not wait" and not "no time left".
-    connection.settimeout(None if until is None else max(until - time.monotonic(), 1e-3))
+    if until is not None:  # never 0, which would mean "do not wait" and not "no time left"
+        connection.settimeout(max(until - time.monotonic(), 1e-3))
+    elif connection.gettimeout() is not None:
+        connection.settimeout(None)
 
 
 def _end(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
