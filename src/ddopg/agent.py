@@ -37,11 +37,23 @@ from ddopg.support.signals import shielded
 class Proposal:
     """A policy that asks to be rolled out once: `act` is what to run, `trajectory` packs what happened.
 
+    `DDOPG.ask` makes proposals; nobody else needs to.
+
+    Args:
+        proposal: number, parameters, seed and purpose, as the state holds them.
+        trained: the policy with these parameters.
+
     Attributes:
         number: its place in the order of asking, from 0.
         theta: the parameters, (D,).
         seed: what to reset a simulator with.
         purpose: why it is asked for: `design`, `explore`, `random` or `check`.
+
+    Example:
+        >>> agent = DDOPG("cartpole", seed=0)
+        >>> proposal = agent.ask()[0]
+        >>> proposal.number, proposal.purpose, proposal.act([0.0, 0.0, 0.1, 0.0]).shape
+        (0, 'design', (1,))
     """
 
     def __init__(self, proposal: algorithm.Proposal, trained: TrainedPolicy) -> None:
@@ -50,13 +62,33 @@ class Proposal:
         self._trained = trained
 
     def act(self, observation: Any) -> np.ndarray:
-        """The action for one observation."""
+        """The action for one observation.
+
+        Args:
+            observation: what the machine reads now, (O,).
+
+        Returns:
+            What it should do, (A,).
+        """
         return self._trained.act(observation)
 
     def trajectory(
         self, observations: Any, actions: Any, rewards: Any, terminated: bool = False
     ) -> Trajectory:
-        """The rollout as a `Trajectory`: one row per step, observations *before* each action."""
+        """The rollout as a `Trajectory`, for `agent.tell`.
+
+        Args:
+            observations: what the policy saw *before* each action, (T, O).
+            actions: what it answered, (T, A).
+            rewards: what each step earned, (T,).
+            terminated: the task ended the episode, not the clock.
+
+        Returns:
+            The trajectory of this proposal.
+
+        Raises:
+            TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
+        """
         horizon = self._trained.problem.horizon
         return make_trajectory(
             self.theta, observations, actions, rewards, horizon=horizon, terminated=terminated
@@ -79,7 +111,7 @@ class DDOPG:
     """Data-efficient policy search by DD-OPG.
 
     With an environment, `learn` does everything. Without one (a robot), give the spaces and the horizon and use
-    `ask` and `tell`.
+    `ask` and `tell`. More than seven parameters: all but the first are keywords, and most runs need none of them.
 
     Args:
         env: a Gymnasium environment with Box spaces, or its id.
@@ -92,6 +124,19 @@ class DDOPG:
         seed: the same seed, configuration and machine give the same run, bit for bit.
         isolate: run the environment, given by its id, in a process of its own, which may hang or die.
         run_directory: every rollout told is kept there, safe before `tell` returns; `DDOPG.resume` goes on with it.
+
+    Raises:
+        SpaceError: if the environment's spaces or horizon are not those of a continuous, episodic task.
+        ConfigError: if the configuration cannot be, or there is neither an environment nor spaces.
+        StoreError: if the run directory cannot be written, or holds a run already.
+
+    Example:
+        >>> agent = DDOPG("cartpole", seed=16)
+        >>> agent.learn(total_episodes=9).state.memory.size
+        9
+        >>> action, _ = agent.predict([0.0, 0.0, 0.05, 0.0])
+        >>> bool(abs(action[0]) <= 10)
+        True
     """
 
     def __init__(
@@ -138,8 +183,21 @@ class DDOPG:
     ) -> DDOPG:
         """Go on with a run exactly where it stopped.
 
-        `env` is needed where the run does not know it by a registered name, `policy` where it was begun with one. The
-        name of a module is never taken from the file: nothing that is read from disk runs code.
+        The name of a module is never taken from the file: nothing that is read from disk runs code.
+
+        Args:
+            run_directory: where the run is.
+            env: the environment, where the run does not know it by a registered name.
+            policy: the policy class, where the run was begun with one of your own.
+            isolate: run the environment, given by its id, in a process of its own.
+
+        Returns:
+            The learner as it was after the last `tell`.
+
+        Raises:
+            ArtefactError: if there is no run, or it was damaged or changed.
+            StoreError: if another process is at work on it.
+            SpaceError: if the environment is not the one that it was begun with.
         """
         store, state = RunStore.resume(Path(run_directory), policy)
         about = store.description
@@ -162,7 +220,16 @@ class DDOPG:
         return agent
 
     def record(self, run_directory: str | os.PathLike[str], command: dict[str, Any] | None = None) -> None:
-        """Keep everything from now on in a new run store; `command` says how the run was asked for."""
+        """Keep everything from now on in a new run store.
+
+        Args:
+            run_directory: a directory that holds no run yet.
+            command: how the run was asked for, to be found again by `ddopg resume`.
+
+        Raises:
+            ConfigError: if the run has begun already.
+            StoreError: if the directory cannot be written, or holds a run.
+        """
         require(
             self.store is None and self.state.asked == self.state.memory.size == 0,
             "a run is recorded from its beginning; make a new DDOPG with run_directory=...",
@@ -181,6 +248,12 @@ class DDOPG:
 
         They may be told in any order, late, or never. With a run directory they are on the disk when this returns, so
         that another process can tell them; `pending` has them all.
+
+        Args:
+            n: how many; as many as make sense now if not given.
+
+        Returns:
+            The proposals, each to be rolled out once.
         """
         require(n is None or n >= 1, f"ask for at least one proposal, got n = {n}")
         with shielded():
@@ -195,6 +268,17 @@ class DDOPG:
 
         With a run directory, the rollout is on the disk when this returns. Ctrl-C and SIGTERM wait for the end of it;
         if it raises, nothing has changed and the same can be told again.
+
+        Args:
+            proposal: what was rolled out.
+            trajectory: what happened; `proposal.trajectory` makes one.
+
+        Returns:
+            What there is to look at: return, estimates, effective sample size.
+
+        Raises:
+            TrajectoryError: if the trajectory does not fit the problem, or the proposal was told before.
+            StoreError: if it cannot be written now.
         """
         check_fits(trajectory, self.problem)
         return self._take(proposal.pure, trajectory)
@@ -206,6 +290,16 @@ class DDOPG:
         nearest policy is fitted to its actions; the trajectory then counts as that policy's, and `fit.misfit` says
         how far they are apart. It takes the place of one rollout of the initial design; its steps are not counted
         among those of this run.
+
+        Args:
+            trajectory: what happened; `make_trajectory` makes one.
+
+        Returns:
+            The policy that it is counted as with its misfit, and what `tell` would report.
+
+        Raises:
+            TrajectoryError: if the trajectory does not fit the problem.
+            StoreError: if it cannot be written now.
         """
         check_fits(trajectory, self.problem)
         fit = fit_policy(self.policy, trajectory)
@@ -229,15 +323,26 @@ class DDOPG:
         """Roll out and improve until the budget is spent: environment steps, or episodes, more from now on.
 
         The last episode is played to its end, so `total_timesteps` may be exceeded by less than one horizon.
-        `callback(agent, info)`, or each of a list of them, is called after each rollout; it ends the learning by
-        returning False. `callbacks.py` has those of stable-baselines3.
 
-        A rollout that the environment spoils, or that takes longer than `time_limit` seconds, is noted in `failures`,
-        not learnt from, and tried again `retries` times; then its `RolloutError` is raised. What was told is kept.
+        Args:
+            total_timesteps: the budget in environment steps.
+            callback: a function of (agent, info), or a list of them, called after each rollout; it ends the learning
+                by returning False. `ddopg.callbacks` has those of stable-baselines3.
+            progress_bar: show how far it is.
+            total_episodes: the budget in rollouts, instead of steps.
+            retries: how often a rollout that the environment spoils is tried again. It is noted in `failures` and
+                not learnt from; what was told is kept.
+            time_limit: seconds after which a rollout that is not done counts as spoilt.
+            parallel: how many rollouts are under way at a time, in as many local processes; or a place of
+                `ddopg.rollouts`, such as `OnRay(n, address)`. They are told in the order of asking, so the run
+                depends on this number, and not on who is faster.
 
-        `parallel` is how many rollouts are under way at a time, in as many local processes, or
-        `ddopg.rollouts.OnRay(n, address)`. They are told in the order of asking, so the run depends on this number,
-        and not on who is faster.
+        Returns:
+            The agent itself.
+
+        Raises:
+            ConfigError: if there is no environment, or not exactly one budget.
+            RolloutError: if a rollout failed more often than `retries` allows.
         """
         place = resolve_place(parallel)
         after_each = as_callback(callback)
@@ -274,17 +379,47 @@ class DDOPG:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[np.ndarray, Any]:
-        """The incumbent's action for one observation or a batch of them; see `TrainedPolicy.predict`."""
+        """The incumbent's action, in the form that stable-baselines3's tools expect.
+
+        Args:
+            observation: one observation (O,), or a batch of them (B, O).
+            state: handed back as it is; the policy has no memory.
+            episode_start: not used.
+            deterministic: not used; the policy always is.
+
+        Returns:
+            The action (A,), or actions (B, A), within the action range; and `state`.
+        """
         vector = to_vector(self.env, observation)
         return self.incumbent.predict(vector, state, episode_start, deterministic)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the incumbent as one self-describing safetensors file; `ddopg.load` reads it."""
+        """Write the incumbent as one self-describing safetensors file; `ddopg.load` reads it.
+
+        Args:
+            path: the file; its directory is made if it is missing.
+
+        Returns:
+            The same path.
+
+        Raises:
+            ArtefactError: if it cannot be written.
+        """
         return self.incumbent.save(path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> TrainedPolicy:
-        """Read a policy written by `save`, ready to act; the same as `ddopg.load`."""
+        """Read a policy written by `save`, ready to act; the same as `ddopg.load`.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The policy with its parameters.
+
+        Raises:
+            ArtefactError: if it cannot be read, or is not a policy of ddopg.
+        """
         return load(path)
 
     def _take(self, proposal: algorithm.Proposal, trajectory: Trajectory) -> Info:

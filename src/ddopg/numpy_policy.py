@@ -12,7 +12,21 @@ import numpy as np
 
 
 class Policy:
-    """a = clip(network(observation)), squashed onto the action range where the policy was learnt so."""
+    """a = clip(network(observation)), squashed onto the action range where the policy was learnt so.
+
+    Args:
+        theta: the parameters, (D,).
+        description: what the policy file says of itself.
+
+    Raises:
+        ValueError: if the parameters are not finite, or not those of the network described.
+
+    Example:
+        >>> about = {"problem": {"observation_size": 1, "low": [-1.0], "high": [1.0]},
+        ...          "config": {"policy": {"hidden": [], "squash": False}}}
+        >>> Policy(np.array([2.0, 0.5]), about)(np.array([0.1])).round(3).tolist()
+        [0.7]
+    """
 
     def __init__(self, theta: np.ndarray, description: dict) -> None:
         problem, policy = description["problem"], description["config"]["policy"]
@@ -30,7 +44,17 @@ class Policy:
             )
 
     def __call__(self, observation: np.ndarray) -> np.ndarray:
-        """The action for one observation, or the actions for a batch of them."""
+        """The action for one observation, or the actions for a batch of them.
+
+        Args:
+            observation: (O,), or (B, O).
+
+        Returns:
+            The action (A,), or (B, A), within the action range.
+
+        Raises:
+            ValueError: if the last axis is not of the observation's size.
+        """
         x: np.ndarray = np.asarray(observation, np.float32)
         if x.shape[-1:] != (self.observation_size,):
             raise ValueError(f"expected observations of {self.observation_size} numbers, got shape {x.shape}")
@@ -44,7 +68,23 @@ class Policy:
 
 
 def load(path: str) -> Policy:
-    """Read a policy file of ddopg: 8 bytes of header length, a JSON header, raw float32 numbers."""
+    """Read a policy file of ddopg: 8 bytes of header length, a JSON header, raw float32 numbers.
+
+    Args:
+        path: a file that `ddopg.DDOPG.save` wrote.
+
+    Returns:
+        The policy, to be called with observations.
+
+    Raises:
+        ValueError: if it is not such a file, or it is damaged.
+
+    Example:
+        >>> import ddopg
+        >>> _ = ddopg.DDOPG("cartpole", seed=0).save("policy.safetensors")
+        >>> load("policy.safetensors")(np.zeros(4)).shape
+        (1,)
+    """
     data = Path(path).read_bytes()
     end = 8 + int.from_bytes(data[:8], "little")
     try:

@@ -31,7 +31,15 @@ from ddopg.policies import Policy
 
 
 class Info(NamedTuple):
-    """What people want to look at after a `tell`; never needed to go on."""
+    """What people want to look at after a `tell`; never needed to go on.
+
+    Example:
+        >>> lengths = []
+        >>> agent = ddopg.DDOPG("cartpole", seed=0)
+        >>> _ = agent.learn(total_episodes=2, callback=lambda agent, info: lengths.append(info.length))
+        >>> sum(lengths) == agent.state.steps
+        True
+    """
 
     rollout: int  # trajectories in the memory
     steps: int  # environment steps so far, all of them

@@ -33,7 +33,13 @@ class Incumbent(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything the next iteration needs; saved, it resumes bit for bit."""
+    """Everything the next iteration needs; saved, it resumes bit for bit.
+
+    Example:
+        >>> agent = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=3)
+        >>> agent.state.memory.size, agent.state.told, agent.state.added
+        (3, 3, 0)
+    """
 
     seed: int  # of the run
     asked: int  # proposals handed out so far

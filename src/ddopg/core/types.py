@@ -24,7 +24,13 @@ HostOrDevice = Any
 
 
 class Trajectory(NamedTuple):
-    """One rollout of one deterministic policy, padded to the horizon. `make_trajectory` makes one of your arrays."""
+    """One rollout of one deterministic policy, padded to the horizon. `make_trajectory` makes one of your arrays.
+
+    Example:
+        >>> trajectory = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=1).state.memory.trajectories[0]
+        >>> trajectory.observations.shape, trajectory.horizon
+        ((100, 4), 100)
+    """
 
     theta: np.ndarray  # (D,)   float32, the parameters that acted; (0,) where nobody knows them
     observations: np.ndarray  # (H, O) float32, what the policy saw before each action
