@@ -450,14 +450,18 @@ class TestDefault:
         after, _, _ = tell(state, checks[0], trajectory, SQUASHED, DEFAULT)
         assert after.steps == state.steps + trajectory.length
 
-    def test_the_return_of_a_re_check_is_that_of_the_evidence(self):
-        """Where the data holds the newest rollout, its return comes without the luck of the start."""
+    def test_the_return_of_a_re_check_is_that_of_the_data(self):
+        """Where the data hold the newest rollout, its return comes without the effect of the start."""
         state, _ = default_play(Follow(), 1, 12)
         data = SimpleNamespace(rewards=np.array([[4.0, 1.0], [2.0, 4.0], [7.0, 0.0]]))
-        held = Selection(np.array([3, 11, 10]), np.ones(3, int))
-        assert algorithm._return_of_newest(state, held, data, 1.0) == 6.0
-        other = Selection(np.array([3, 9, 10]), np.ones(3, int))
-        assert algorithm._return_of_newest(state, other, data, 1.0) == state.memory.returns[-1]
+
+        def newest(indices, reward_scale=1.0):
+            sample = Sample(Selection(np.array(indices), np.ones(3, int)), None, reward_scale)
+            return algorithm._return_of_newest(state, SimpleNamespace(sample=sample, data=data))
+
+        assert newest([3, 11, 10]) == 6.0
+        assert newest([3, 9, 10]) == state.memory.returns[-1]
+        assert newest([3, 9, 10], reward_scale=2.0) == state.memory.returns[-1] / 2
 
     def test_it_learns_a_gain(self):
         state, _ = default_play(Follow(), 3, 60)

@@ -45,7 +45,7 @@ def test_every_lived_step_and_every_reward_is_counted_once():
 
 def test_rewards_beyond_the_range_of_their_type_are_told_in_a_larger_unit():
     huge = make_trajectory(np.zeros(2), np.ones((2, 1)), np.ones((2, 1)), [1e300, 2e300], horizon=3)
-    assert subsample(huge, TimeGrid(3, 3, 1, 1.0), worth=1e300).rewards.tolist() == [1, 2, 0]
+    assert subsample(huge, TimeGrid(3, 3, 1, 1.0), reward_scale=1e300).rewards.tolist() == [1, 2, 0]
 
 
 def test_stacked_rows_are_filled_up_with_dead_ones():
