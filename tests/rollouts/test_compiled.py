@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ddopg.core.types import require_sound
+from ddopg.core.types import check_trajectory
 from ddopg.envs import CARTPOLE
 from ddopg.envs.adapter import make
 from ddopg.envs.environment import Environment, TaskSimulation
@@ -44,7 +44,7 @@ class TestTheSameEpisodes:
             theta = np.random.default_rng(seed).standard_normal(policy.size).astype(np.float32)
             one = play_compiled(env, policy, theta, seed, 100)
             other = rollout(stepped(name), policy, theta, seed, 100)
-            require_sound(one)
+            check_trajectory(one)
             np.testing.assert_allclose(one.rewards, other.rewards, rtol=0, atol=1e-12)
             np.testing.assert_allclose(one.observations, other.observations, rtol=1e-6, atol=1e-7)
             for field in ("theta", "alive", "terminated", "truncated", "seed"):
