@@ -66,7 +66,14 @@ class Method(NamedTuple):
     """Task → settings that were chosen for it."""
 
     def settings_for(self, env: str) -> Any:
-        """Choose the settings for a task: its own, or those for all."""
+        """Choose the settings for a task: its own, or those for all.
+
+        Args:
+            env: Short name of the task, or any Gymnasium id.
+
+        Returns:
+            The settings record.
+        """
         chosen = self.by_task.get(env, self.settings)
         return find_algorithm(self.kind).settings() if chosen is None else chosen
 
@@ -144,6 +151,11 @@ def find_algorithm(kind: str) -> AlgorithmSpec:
 
     Raises:
         UnknownNameError: There is none of that name; the message has the nearest names.
+
+    Example:
+        >>> from ddopg import baselines
+        >>> baselines.find_algorithm("ddopg").settings.__name__
+        'Config'
     """
     if kind in KINDS:
         return KINDS[kind]
@@ -174,16 +186,55 @@ def load_learner(kind: str) -> Callable[..., Iterator[Checkpoint]]:
 
 
 def check_packages(kind: str) -> None:
-    """Raise a `MissingPackageError` unless all packages of an algorithm are installed."""
+    """Refuse an algorithm whose packages are not installed.
+
+    Args:
+        kind: As in `find_algorithm`.
+
+    Raises:
+        MissingPackageError: One of them is missing; the message says how to get it.
+
+    Example:
+        >>> from ddopg import baselines
+        >>> baselines.check_packages("random")
+    """
     for package in find_missing_packages(kind):
         raise MissingPackageError(f"{kind} needs {package}", EXTRA)
 
 
 def find_missing_packages(kind: str) -> list[str]:
-    """List the packages that an algorithm needs and that are not installed."""
+    """List the packages that an algorithm needs and that are not installed.
+
+    Args:
+        kind: As in `find_algorithm`.
+
+    Returns:
+        Names of modules.
+
+    Example:
+        >>> from ddopg import baselines
+        >>> baselines.find_missing_packages("random")
+        []
+    """
     return [package for package in find_algorithm(kind).packages if find_spec(package) is None]
 
 
 def read_settings(kind: str, values: dict[str, Any]) -> Any:
-    """Turn plain values into the settings record of an algorithm, checked; the inverse of `to_dict`."""
+    """Turn plain values into the settings record of an algorithm.
+
+    Args:
+        kind: As in `find_algorithm`.
+        values: Field name → value, as JSON has them.
+
+    Returns:
+        The record; fields that are left out have their defaults.
+
+    Raises:
+        ConfigError: A name that is no field, or a value that is refused.
+
+    Example:
+        >>> from ddopg import baselines
+        >>> baselines.read_settings("cmaes", {"hidden": [8]}).hidden
+        (8,)
+    """
     return from_dict(values, find_algorithm(kind).settings)

@@ -45,7 +45,14 @@ class TensorBoardLogger:
         self._writer: Any = None
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Find the last rollout in all event files. A new file is begun when there is something to write."""
+        """Find the last rollout in all event files. A new file is begun when there is something to write.
+
+        Args:
+            about: What the run is about; see `Logger.begin`.
+
+        Returns:
+            The number of the last rollout that is already there.
+        """
         files = sorted(self.directory.glob(FILES))
         self._about, self._number, self._writer = about, len(files), None
         return max(
@@ -54,7 +61,12 @@ class TensorBoardLogger:
         )
 
     def write(self, values: Values, step: int) -> None:
-        """Write all values of the step as one event: there are no halves of it."""
+        """Write all values of the step as one event: there are no halves of it.
+
+        Args:
+            values: Name → number or text.
+            step: Environment steps so far.
+        """
         from tensorboardX.proto.summary_pb2 import Summary
 
         found = (Summary.Value(tag=name, simple_value=value) for name, value in scalars(values).items())

@@ -45,7 +45,14 @@ class MlflowLogger:
         self._run = ""
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Begin or resume the run there; return the number of the last rollout that it has."""
+        """Begin or resume the run there.
+
+        Args:
+            about: What the run is about; see `Logger.begin`.
+
+        Returns:
+            The number of the last rollout that is already there.
+        """
         from mlflow.tracking import MlflowClient
 
         self._client = MlflowClient(self.tracking_uri)
@@ -60,7 +67,12 @@ class MlflowLogger:
         return max((int(point.value) for point in history), default=0)
 
     def write(self, values: Values, step: int) -> None:
-        """Log all numbers of the step in one batch."""
+        """Log all numbers of the step in one batch.
+
+        Args:
+            values: Name → number or text.
+            step: Environment steps so far.
+        """
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())

@@ -42,13 +42,25 @@ class CsvLogger:
         self.directory = Path(directory)
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Find the last whole row and remove what a kill left of another one; return the number of its rollout."""
+        """Find the last whole row and remove what a kill left of another one.
+
+        Args:
+            about: What the run is about; see `Logger.begin`.
+
+        Returns:
+            The number of the last rollout that is already there.
+        """
         reached = continue_table(self.directory / PROGRESS, PROGRESS_COLUMNS)
         continue_table(self.directory / EVALUATION, EVALUATION_COLUMNS, reached)
         return reached
 
     def write(self, values: Values, step: int) -> None:
-        """Write the rows of a rollout, the evaluation first: a row of `progress.csv` says that all of it is there."""
+        """Write the rows of a rollout, the evaluation first: a row of `progress.csv` says that all of it is there.
+
+        Args:
+            values: Name → number or text.
+            step: Environment steps so far.
+        """
         row = {"steps": step} | {name.removeprefix(OWN): value for name, value in values.items()}
         if EVALUATED["mean"] in values:
             measured = {column: values[name] for column, name in EVALUATED.items()}

@@ -42,7 +42,14 @@ class WandbLogger:
         self._run: Any = None
 
     def begin(self, about: Mapping[str, Any]) -> int:
-        """Begin or resume the run there. Online, the server says how far the log has come; offline, our file does."""
+        """Begin or resume the run there. Online, the server says how far the log has come; offline, our file does.
+
+        Args:
+            about: What the run is about; see `Logger.begin`.
+
+        Returns:
+            The number of the last rollout that is already there.
+        """
         import wandb
 
         if self.directory is not None:
@@ -63,7 +70,12 @@ class WandbLogger:
         return int(known.get("rollout", 0) if self._run.offline else self._run.summary.get(ROLLOUT) or 0)
 
     def write(self, values: Values, step: int) -> None:
-        """Log the numbers; the step there is the number of environment steps."""
+        """Log the numbers; the step there is the number of environment steps.
+
+        Args:
+            values: Name → number or text.
+            step: Environment steps so far.
+        """
         self._run.log(scalars(values), step=step)
         self._mark.keep(rollout=values[ROLLOUT])
 
