@@ -249,7 +249,7 @@ class TestTrain:
         assert evaluation["episodes"] == [2, 2]
         described = {
             name: json.loads(text)
-            for name, text in rows(run, "SELECT name, value FROM run WHERE name != 'seal'")
+            for name, text in rows(run, "SELECT name, value FROM run WHERE name != 'checksum'")
         }
         assert described["command"]["seed"] == 3
         assert described["config"]["search"]["steps"] == 20

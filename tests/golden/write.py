@@ -8,12 +8,14 @@ import tempfile
 from pathlib import Path
 
 import ddopg
+from ddopg.storage.codec import encode_state
 from ddopg.storage.database import STORE
 from ddopg.storage.exports import POLICY
 from tests.probes import Follow
-from tests.recorded import quick
+from tests.recorded import example_state, quick
 
 EPISODES = 10
+STATE = "state.safetensors"
 
 
 def main():
@@ -25,6 +27,7 @@ def main():
         agent.save(place / POLICY)
         agent.close()
         (place / STORE).write_bytes((Path(temporary) / STORE).read_bytes())
+    (place / STATE).write_bytes(encode_state(example_state()))
     known = {
         "rollouts": agent.state.memory.size,
         "steps": agent.state.steps,

@@ -22,7 +22,7 @@ from ddopg.errors import ConfigError, MissingPackageError
 from ddopg.loggers import LOGGERS, CsvLogger, Logging, TensorBoardLogger, WandbLogger, loggers_for, scalars
 from ddopg.loggers.base import Mark, list_hyperparameters
 from ddopg.storage.exports import read_table, write_tables
-from ddopg.storage.rows import columns_of_log
+from ddopg.storage.rows import LOG_COLUMNS
 from ddopg.support.imports import import_object
 from tests.probes import Follow, Target
 from tests.recorded import SMALL, contents, everything
@@ -117,7 +117,7 @@ class TestValues:
             assert values["time/fps"] == pytest.approx(step / values["time/time_elapsed"])
             for name in ("return", "incumbent", "incumbent_error", "lower_bound", "ess", "length_scale"):
                 np.testing.assert_equal(
-                    values[f"ddopg/{name}"], dict(zip(columns_of_log(), info, strict=True))[name]
+                    values[f"ddopg/{name}"], dict(zip(LOG_COLUMNS, info, strict=True))[name]
                 )
             assert values["ddopg/failures"] == 0
         assert log.about["environment"] == "Target-v0"
@@ -273,7 +273,7 @@ class TestTables:
         assert (out / "progress.csv").read_bytes().startswith(tables(whole)["progress.csv"])
 
     def test_what_an_older_version_did_not_log_is_not_a_number(self, tmp_path):
-        older = {name: 1 for name in columns_of_log() if name != "length_scale"}
+        older = {name: 1 for name in LOG_COLUMNS if name != "length_scale"}
         write_tables(tmp_path, [older], [])
         table = read_table(tmp_path / "progress.csv")
         assert np.isnan(table["length_scale"]).all()

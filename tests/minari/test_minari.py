@@ -25,7 +25,7 @@ from ddopg.minari import writing as writing_module
 from ddopg.minari.library import ANSWER
 from ddopg.policies import mlp
 from ddopg.rollouts.playing import rollout as play_once
-from ddopg.storage.stored import rollouts_of
+from ddopg.storage.reading import read_rollouts
 from ddopg.support.records import change
 from tests.probes import Follow
 
@@ -79,7 +79,7 @@ def same(one, other):
 class TestExport:
     def test_the_rollouts_of_a_run_come_back_bit_for_bit(self, run):
         export(run, NAME)
-        stored = [rollout.trajectory for rollout in rollouts_of(run)[1]]
+        stored = [rollout.trajectory for rollout in read_rollouts(run)[1]]
         back = trajectories(NAME)
         assert len(back) == len(stored) == 6
         assert all(same(a, b) for a, b in zip(back, stored, strict=True))
@@ -87,7 +87,7 @@ class TestExport:
     def test_minari_reads_it_as_its_own(self, run):
         export(run, NAME, author="me")
         dataset = minari.load_dataset(NAME)
-        _, rollouts = rollouts_of(run)
+        _, rollouts = read_rollouts(run)
         assert dataset.total_episodes == len(rollouts)
         assert dataset.total_steps == sum(r.trajectory.length for r in rollouts)
         for episode, rollout in zip(dataset.iterate_episodes(), rollouts, strict=True):
@@ -143,7 +143,7 @@ class TestExport:
             assert (note["last_observation"], note.get("seed")) == ("repeated", None)
         assert dataset.env_spec is None
         assert dataset.storage.metadata["ddopg"]["last_observations"] == {"replayed": 0, "repeated": 3}
-        stored = [rollout.trajectory for rollout in rollouts_of(robot)[1]]
+        stored = [rollout.trajectory for rollout in read_rollouts(robot)[1]]
         assert all(same(a, b) for a, b in zip(trajectories("robot/arm-v3"), stored, strict=True))
 
     def test_an_environment_that_plays_something_else_is_not_believed(self, run):
@@ -162,7 +162,7 @@ class TestExport:
         assert about["ddopg"]["version"] == ddopg.__version__
         assert about["ddopg"]["config"]["selection"]["size"] == CONFIG.selection.size
         notes = list(dataset.storage.get_episode_metadata(range(6)))
-        for note, rollout in zip(notes, rollouts_of(run)[1], strict=True):
+        for note, rollout in zip(notes, read_rollouts(run)[1], strict=True):
             assert np.array_equal(note["theta"], rollout.trajectory.theta)
             assert (note["rollout"], note["purpose"]) == (rollout.number, rollout.purpose)
             assert note["return"] == rollout.value

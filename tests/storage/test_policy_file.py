@@ -11,7 +11,7 @@ import ddopg
 from ddopg.config import PRESETS, preset
 from ddopg.core.problem import Problem
 from ddopg.errors import ArtefactError, DDOPGError
-from ddopg.storage.policy_file import FORMAT, KEY, LARGEST_FILE, TrainedPolicy, _seal, load
+from ddopg.storage.policy_file import FORMAT, KEY, LARGEST_FILE, TrainedPolicy, digest_policy, load
 
 PROBLEM = Problem(observation_size=3, low=(-2.0,), high=(2.0,), horizon=50)
 
@@ -91,9 +91,9 @@ class TestForeignFiles:
         with safetensors.safe_open(path, framework="np") as file:
             described, theta = json.loads(file.metadata()[KEY]), file.get_tensor("theta")
         tensors = changes.pop("tensors", {"theta": theta})
-        described = {name: value for name, value in (described | changes).items() if name != "seal"}
-        seal = _seal(described, next(iter(tensors.values())))  # a forger can compute it too
-        text = changes.pop("text", None) or json.dumps(described | {"seal": seal})
+        described = {name: value for name, value in (described | changes).items() if name != "checksum"}
+        checksum = digest_policy(described, next(iter(tensors.values())))  # a forger can compute it too
+        text = changes.pop("text", None) or json.dumps(described | {"checksum": checksum})
         path.write_bytes(safetensors.numpy.save(tensors, metadata={KEY: text}))
         return path
 

@@ -10,7 +10,7 @@ from ddopg.cli.options import Train
 from ddopg.core.types import Description
 from ddopg.errors import ArtefactError, ConfigError
 from ddopg.rollouts.budget import check_budget
-from ddopg.storage.stored import description_of
+from ddopg.storage.reading import read_description
 from ddopg.support.records import from_dict
 
 DEFAULT_STEPS = 10_000
@@ -65,7 +65,7 @@ def stored_command(directory: Path) -> Train:
     Raises:
         ArtefactError: where there is no run, or its command is not one of this version.
     """
-    return read_command(description_of(directory), directory)
+    return read_command(read_description(directory), directory)
 
 
 def read_command(about: Description, directory: Path) -> Train:

@@ -17,7 +17,7 @@ from ddopg.core.types import Evaluation
 from ddopg.errors import require
 from ddopg.loggers.base import ROLLOUT, Logger, Values
 from ddopg.loggers.naming import WINDOW, collect_values, measure_speed
-from ddopg.storage.rows import named
+from ddopg.storage.rows import info_to_dict
 from ddopg.support.records import to_dict
 
 _LOGGER = logging.getLogger("ddopg")
@@ -83,7 +83,7 @@ class Logging(BaseCallback):
 
     def _on_step(self) -> bool:
         going_on = self.evaluation is None or self.evaluation(self.model, self.info) is not False
-        self._rows.append(named(self.info))
+        self._rows.append(info_to_dict(self.info))
         agent: Any = self.model
         latest = self.evaluation.latest if self.evaluation is not None else None
         speed = measure_speed(self.num_timesteps - self._first, time.monotonic() - self._began)

@@ -26,8 +26,8 @@ from ddopg.envs.adapter import get_env_id, make
 from ddopg.errors import ArtefactError, DDOPGError, StoreError, require
 from ddopg.minari.library import ANSWER, KEY, library, require_name
 from ddopg.rollouts.stepping import iterate_steps
+from ddopg.storage.reading import read_rollouts
 from ddopg.storage.rows import Rollout
-from ddopg.storage.stored import rollouts_of
 from ddopg.support.records import to_dict
 
 REPLAYED, REPEATED = "replayed", "repeated"
@@ -67,7 +67,7 @@ def export(
     """
     create = library().create_dataset_from_buffers
     require_name(name)
-    about, rollouts = rollouts_of(Path(run_directory))
+    about, rollouts = read_rollouts(Path(run_directory))
     require(len(rollouts) > 0, f"{run_directory} holds no rollout yet; train first", ArtefactError)
     env = make(env) if isinstance(env, str) else env or _environment(about)
     last = [_last_observation(env, rollout.trajectory) for rollout in rollouts]

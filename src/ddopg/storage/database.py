@@ -1,4 +1,4 @@
-"""The file of a run store: its tables, how it is opened, and who may write it. What the rows mean is in `runs.py`.
+"""The file of a run store: its tables, how it is opened, and who may write it. What the rows mean is in `rows.py`.
 
 A file from elsewhere is not trusted: no extension is loaded, its schema must be word for word ours, its pages are
 checked, and everything SQLite has to say against it becomes an `ArtefactError`.
@@ -13,10 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ddopg.errors import ArtefactError, StoreError, require
-from ddopg.support.locks import FileLock
+from filelock import BaseFileLock
 
-SCHEMA = 1
+from ddopg.errors import ArtefactError, StoreError, cannot_write_into, require
+from ddopg.support.locks import acquire_lock
+
+SCHEMA = 2
+UNRELEASED = (1,)  # schemas that only the development of ddopg has seen
 APPLICATION = 0x64644F50  # "ddOP"
 MAGIC = b"SQLite format 3\0"
 LONGEST_VALUE = 2**29  # bytes in one cell
@@ -28,14 +31,12 @@ TABLES = {
     "rollout": "number INTEGER PRIMARY KEY, proposal INTEGER NOT NULL UNIQUE, purpose TEXT NOT NULL, "
     "seed INTEGER NOT NULL, steps INTEGER NOT NULL, terminated INTEGER NOT NULL, truncated INTEGER NOT NULL, "
     "return REAL NOT NULL, theta BLOB NOT NULL, observations BLOB NOT NULL, actions BLOB NOT NULL, "
-    "rewards BLOB NOT NULL, info TEXT NOT NULL, seal BLOB NOT NULL",
-    "state": "name TEXT PRIMARY KEY, kind TEXT NOT NULL, shape TEXT NOT NULL, value",
-    "change": "name TEXT NOT NULL REFERENCES state(name), rollout INTEGER NOT NULL REFERENCES rollout(number), "
-    "positions BLOB NOT NULL, blocks BLOB NOT NULL, PRIMARY KEY (name, rollout)",
+    "rewards BLOB NOT NULL, info TEXT NOT NULL, checksum BLOB NOT NULL",
+    "state": "content BLOB NOT NULL, checksum BLOB NOT NULL",
     "evaluation": "rollout INTEGER PRIMARY KEY REFERENCES rollout(number), steps INTEGER NOT NULL, mean REAL, "
-    "std REAL, worst REAL, episodes INTEGER NOT NULL, seal BLOB NOT NULL",
+    "std REAL, worst REAL, episodes INTEGER NOT NULL, checksum BLOB NOT NULL",
     "failure": "number INTEGER PRIMARY KEY, proposal INTEGER NOT NULL, seed INTEGER NOT NULL, "
-    "attempt INTEGER NOT NULL, steps INTEGER NOT NULL, reason TEXT NOT NULL, seal BLOB NOT NULL",
+    "attempt INTEGER NOT NULL, steps INTEGER NOT NULL, reason TEXT NOT NULL, checksum BLOB NOT NULL",
 }
 """Table → columns; docs/run-format.md says what they hold."""
 
@@ -45,7 +46,7 @@ _SQL = {name: f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.ite
 def create(path: Path) -> sqlite3.Connection:
     """A new file with empty tables, in an open transaction: the caller fills in what belongs to them and commits."""
     connection = _connect(path, "rwc")
-    with complaints(path, WRITING):
+    with translate_errors(path, WRITING):
         _prepare(connection)
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -59,13 +60,13 @@ def open_existing(path: Path) -> sqlite3.Connection:
     """A file written by `create`; anything else gets an `ArtefactError`."""
     _require_database(path)
     connection = _connect(path, "rw")
-    with complaints(path, READING):
+    with translate_errors(path, READING):
         _check(connection, path)
         _prepare(connection)
     return connection
 
 
-def open_to_look(path: Path) -> sqlite3.Connection:
+def open_to_read(path: Path) -> sqlite3.Connection:
     """The same for reading alone, while another process may be writing: nothing is changed, and nobody is stopped.
 
     Where there is no write-ahead log, nobody is at work, and SQLite is kept from making one.
@@ -73,7 +74,7 @@ def open_to_look(path: Path) -> sqlite3.Connection:
     _require_database(path)
     log = path.with_name(f"{path.name}-wal")
     connection = _connect(path, "ro" if log.exists() else "ro&immutable=1")
-    with complaints(path, READING):
+    with translate_errors(path, READING):
         connection.execute("BEGIN")  # everything is read from one instant
         _check(connection, path)
     return connection
@@ -95,7 +96,7 @@ def is_empty(path: Path) -> bool:
 @contextmanager
 def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
     """All of it or nothing, durable when it ends."""
-    with complaints(path, WRITING):
+    with translate_errors(path, WRITING):
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield
@@ -108,7 +109,7 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def complaints(path: Path, what: str) -> Iterator[None]:
+def translate_errors(path: Path, what: str) -> Iterator[None]:
     """SQLite's own errors in the words of this package."""
     try:
         yield
@@ -123,45 +124,33 @@ def complaints(path: Path, what: str) -> Iterator[None]:
         ) from error
 
 
-def sole_writer(directory: Path) -> FileLock:
-    """Only one process may go on with a run. Where there are no locks, two would still meet at the number of a
-    rollout."""
-    try:
-        return FileLock(directory / LOCK)
-    except BlockingIOError as error:
-        raise StoreError(
-            f"another process is at work on {directory}; wait for its end, or stop it, and try again"
-        ) from error
-    except OSError as error:
-        raise StoreError(
-            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory"
-        ) from error
+def lock_directory(directory: Path, create: bool) -> BaseFileLock:
+    """The lock of a run's directory: only one process may go on with a run.
 
+    Args:
+        directory: of the run.
+        create: whether to make the directory; otherwise there must be a run in it.
 
-@contextmanager
-def owned(directory: Path, create: bool) -> Iterator[FileLock]:
-    """The lock of the directory, given back if what follows fails."""
+    Raises:
+        ArtefactError: where no run is there.
+        StoreError: where another process is at work, or nothing can be written.
+    """
     try:
         if create:
             directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(
-            f"cannot write into {directory}: {error.strerror or error}; choose a writable directory with --out"
-        ) from error
+        message = cannot_write_into(directory, error, "choose a writable directory with --out")
+        raise StoreError(message) from error
     require(
         create or (directory / STORE).exists(),
         f"{directory} holds no {STORE}; give the directory of a run",
         ArtefactError,
     )
-    writer = sole_writer(directory)
-    try:
-        yield writer
-    except BaseException:
-        writer.release()
-        raise
+    busy = f"another process is at work on {directory}; wait for its end, or stop it, and try again"
+    return acquire_lock(directory / LOCK, busy, StoreError)
 
 
-def sync(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """The name of a new file is safe only when its directory is."""
     handle = os.open(directory, os.O_RDONLY)
     try:
@@ -185,7 +174,7 @@ def _require_database(path: Path) -> None:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"file:{urllib.parse.quote(str(path.absolute()))}?mode={mode}"
-    with complaints(path, WRITING if mode == "rwc" else READING):
+    with translate_errors(path, WRITING if mode == "rwc" else READING):
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         for setting in ("trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"):
@@ -212,6 +201,12 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         application == APPLICATION,
         f"{path} is an SQLite file, but not a run of ddopg: expected the application id {APPLICATION}, "
         f"got {application}",
+        ArtefactError,
+    )
+    require(
+        schema not in UNRELEASED,
+        f"{path} has schema {schema}: an unreleased version of ddopg wrote it, which no release reads; "
+        "begin the run again",
         ArtefactError,
     )
     require(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ddopg.core.types import Evaluation
-from ddopg.storage.rows import columns_of_log
+from ddopg.storage.rows import LOG_COLUMNS
 from ddopg.support.files import write_atomically
 
 Row = Mapping[str, Any]  # column → value
@@ -24,7 +24,7 @@ POLICY = "policy.safetensors"
 PROGRESS = "progress.csv"
 EVALUATION = "evaluation.csv"
 CURVE = "learning_curve.png"
-PROGRESS_COLUMNS = columns_of_log()
+PROGRESS_COLUMNS = LOG_COLUMNS
 EVALUATION_COLUMNS = ("steps", "rollout", "mean", "std", "worst", "episodes")
 END = "\r\n"  # of a row
 

@@ -1,4 +1,4 @@
-"""The policy artefact: what a user takes away. One safetensors file that describes itself.
+"""The policy file: what a user takes away. One safetensors file that describes itself.
 
 The tensor is θ; the metadata hold one JSON object: spaces, policy class, horizon, configuration, version.
 Reading one can run no code: safetensors holds numbers, and the description is checked field by field.
@@ -70,7 +70,7 @@ class TrainedPolicy(NamedTuple):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as one safetensors file, whole or not at all."""
         path = Path(path)
-        return write_atomically(path, packed(describe(self), self.theta))
+        return write_atomically(path, encode_policy(describe(self), self.theta))
 
 
 def load(path: str | os.PathLike[str], policy: Policy | None = None) -> TrainedPolicy:
@@ -78,7 +78,7 @@ def load(path: str | os.PathLike[str], policy: Policy | None = None) -> TrainedP
 
     Where the policy class was your own, give it again: a file holds its numbers, not its code.
     """
-    return _understand(Path(path), *read(Path(path)), policy)
+    return _decode(Path(path), *read_unchecked(Path(path)), policy)
 
 
 def require_class(what: str, own_size: int, network: Policy | None) -> None:
@@ -99,7 +99,7 @@ def require_class(what: str, own_size: int, network: Policy | None) -> None:
     )
 
 
-def read(path: Path) -> tuple[dict[str, Any], Any]:
+def read_unchecked(path: Path) -> tuple[dict[str, Any], Any]:
     """The description and the tensor of a safetensors file, nothing more known of them than that."""
     try:
         require(
@@ -123,9 +123,9 @@ def read(path: Path) -> tuple[dict[str, Any], Any]:
     return _parse(path, metadata.get(KEY, "null")), theta
 
 
-def packed(description: dict[str, Any], theta: np.ndarray) -> bytes:
-    """The bytes of a policy file, sealed."""
-    text = json.dumps(description | {"seal": _seal(description, theta)})
+def encode_policy(description: dict[str, Any], theta: np.ndarray) -> bytes:
+    """The bytes of a policy file, with their checksum."""
+    text = json.dumps(description | {"checksum": digest_policy(description, theta)})
     # One entry only: safetensors writes several in an order that differs from run to run.
     return safetensors.numpy.save({"theta": theta}, metadata={KEY: text})
 
@@ -144,7 +144,7 @@ def describe(trained: TrainedPolicy) -> dict[str, Any]:
     }
 
 
-def _understand(path: Path, description: dict[str, Any], theta: Any, network: Policy | None) -> TrainedPolicy:
+def _decode(path: Path, description: dict[str, Any], theta: Any, network: Policy | None) -> TrainedPolicy:
     require(
         description.get("format") == FORMAT and theta is not None,
         f"{path} is a safetensors file, but not a policy of ddopg: expected one tensor 'theta' and a description "
@@ -156,10 +156,10 @@ def _understand(path: Path, description: dict[str, Any], theta: Any, network: Po
         f"{path} has schema {description.get('schema')!r}, this version of ddopg reads {SCHEMA}; update ddopg",
         ArtefactError,
     )
-    seal = description.pop("seal", None)
+    checksum = description.pop("checksum", None)
     require(
-        seal == _seal(description, theta),
-        f"{path} does not fit its seal: it was damaged or changed after it was written; restore it from a copy",
+        checksum == digest_policy(description, theta),
+        f"{path} does not fit its checksum: it was damaged or changed after it was written; restore it from a copy",
         ArtefactError,
     )
     require_class(str(path), description.get("own_policy", 0), network)
@@ -183,12 +183,12 @@ def _understand(path: Path, description: dict[str, Any], theta: Any, network: Po
     return trained
 
 
-def _seal(description: dict[str, Any], theta: np.ndarray) -> str:
+def digest_policy(description: dict[str, Any], theta: np.ndarray) -> str:
     """SHA-256 of everything in the file: a flipped bit must not become another policy."""
-    digest = hashlib.sha256(json.dumps(description).encode())
-    digest.update(f"{theta.dtype.str}{theta.shape}".encode())
-    digest.update(np.ascontiguousarray(theta).tobytes())
-    return digest.hexdigest()
+    total = hashlib.sha256(json.dumps(description).encode())
+    total.update(f"{theta.dtype.str}{theta.shape}".encode())
+    total.update(np.ascontiguousarray(theta).tobytes())
+    return total.hexdigest()
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ddopg.errors import ArtefactError, cannot_write_into
-from ddopg.support.locks import FileLock
+from ddopg.errors import ArtefactError
+from ddopg.support.locks import acquire_lock
 
 Record = dict[str, Any]
 
@@ -55,15 +55,9 @@ def repair(path: Path) -> None:
 @contextmanager
 def sole_writer(directory: Path, option: str = "--out", patient: bool = False) -> Iterator[None]:
     """Only one benchmark may write into a directory. Who is patient waits for the other."""
-    try:
-        lock = FileLock(directory / "lock", patient)
-    except BlockingIOError as error:
-        raise ArtefactError(
-            f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
-        ) from error
-    except OSError as error:
-        message = cannot_write_into(directory, error, f"choose a writable directory with {option}")
-        raise ArtefactError(message) from error
+    busy = f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
+    advice = f"choose a writable directory with {option}"
+    lock = acquire_lock(directory / "lock", busy, ArtefactError, advice, patient)
     try:
         yield
     finally:
