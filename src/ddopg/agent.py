@@ -259,7 +259,7 @@ class DDOPG:
         with shielded():
             state, proposals = algorithm.ask(self.state, self.policy, self.config, n)
             if self.store is not None:
-                self.store.asked(state)
+                self.store.save_state(state)
             self.state = state
         return [self._hand_out(proposal) for proposal in proposals]
 
@@ -445,7 +445,7 @@ class DDOPG:
     def _note(self, failure: Failure) -> None:
         self.failures.append(failure)
         if self.store is not None:
-            self.store.failure(failure)
+            self.store.add_failure(failure)
 
     def _hand_out(self, proposal: algorithm.Proposal) -> Proposal:
         return Proposal(proposal, self._trained(proposal.theta, {}))

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import ddopg
 from ddopg.cli.reproduce import recipe
@@ -18,6 +19,7 @@ from ddopg.storage.database import STORE
 from ddopg.storage.policy_file import load
 from ddopg.storage.reading import read_run
 from ddopg.storage.run_store import RunStore
+from ddopg.storage.tensors import read_header, write_tensors
 from tests.probes import Follow
 from tests.recorded import quick
 from tests.storage.test_run_store import learnt
@@ -237,6 +239,8 @@ def disturb(rng, connection, tables=USUAL):
 
 def twisted(rng, value):
     """Nearly what it was."""
+    if isinstance(value, bytes) and value[8:9] == b"{":
+        return twisted_state(rng, value) if rng.random() < 0.8 else value[: rng.integers(len(value))]
     if isinstance(value, bytes) and value:
         twisted = bytearray(value)
         twisted[rng.integers(len(value))] ^= 1 << int(rng.integers(8))
@@ -246,6 +250,28 @@ def twisted(rng, value):
         place(rng, content, odd_json(rng))
         return json.dumps(content)
     return value + int(rng.integers(-2, 3)) if isinstance(value, int) else value
+
+
+def twisted_state(rng, content):
+    """A state of sound bytes with an odd count, proposal or tensor in it."""
+    text, tensors = read_header(content).text, safetensors.numpy.load(content)
+    if rng.random() < 0.5:
+        about = json.loads(text)
+        place(rng, about, odd_json(rng))
+        text = json.dumps(about)
+    else:
+        name = sorted(tensors)[rng.integers(len(tensors))]
+        array = tensors[name]
+        odd = [
+            array.ravel()[:-1],
+            array.astype(np.int32),
+            array[None],
+            array * 0 - 1,
+            array * np.float32(1e30),
+        ]
+        odd += [np.full_like(array, value) for value in (math.nan, math.inf, 0) if array.dtype.kind == "f"]
+        tensors[name] = odd[rng.integers(len(odd))]
+    return write_tensors(text, tensors)
 
 
 def place(rng, tree, value):

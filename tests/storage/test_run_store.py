@@ -61,9 +61,9 @@ class TestResume:
     def test_zeros_of_both_signs_come_back(self, tmp_path):
         learnt(tmp_path / "run", 3)
         agent = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
-        agent.store.evaluation(Evaluation(3, 30, -0.0, 0.0, -0.0, 4))
+        agent.store.add_evaluation(Evaluation(3, 30, -0.0, 0.0, -0.0, 4))
         for value in (0.0, -0.0):
-            agent.store.asked(agent.state._replace(return_bound=value))
+            agent.store.save_state(agent.state._replace(return_bound=value))
         agent.close()
         again = ddopg.DDOPG.resume(tmp_path / "run", env=Follow())
         assert math.copysign(1, again.state.return_bound) == -1
@@ -210,7 +210,7 @@ class TestTell:
         agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
         for wrong in ({"centre": agent.state.centre.astype(np.float64)}, {"opt_state": (object(),)}):
             with pytest.raises(TypeError, match="which a run store cannot hold"):
-                agent.store.asked(agent.state._replace(**wrong))
+                agent.store.save_state(agent.state._replace(**wrong))
         agent.close()
         assert contents(resumed(tmp_path / "run", 1).state)
 

@@ -93,7 +93,7 @@ class Evaluator:
         returns = self._evaluate_patiently(agent)
         evaluation = Evaluation.of(state.memory.size, state.steps, returns)
         with shielded():
-            self._store.evaluation(evaluation)
+            self._store.add_evaluation(evaluation)
             self._reached, self.latest = reached, evaluation
             save_policy(agent, [evaluation])
 

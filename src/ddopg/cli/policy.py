@@ -16,7 +16,7 @@ from ddopg.envs.adapter import make, problem_from_env, require_registered
 from ddopg.errors import ArtefactError, SpaceError, require, require_given
 from ddopg.rollouts import video
 from ddopg.storage import onnx
-from ddopg.storage.exports import policy_file
+from ddopg.storage.exports import find_policy_file
 from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.support.compilation import keep_compiled_programs
 
@@ -25,7 +25,7 @@ def evaluate(command: Evaluate) -> None:
     """Print the returns of a saved policy on fresh episodes."""
     require(command.episodes >= 1, f"--episodes must be at least 1, got {command.episodes}")
     keep_compiled_programs()
-    trained = load(policy_file(command.source))
+    trained = load(find_policy_file(command.source))
     env = _make_environment(trained, command.env)
     returns = evaluate_policy(env, trained, command.episodes, command.seed)
     if command.json:
@@ -39,7 +39,7 @@ def evaluate(command: Evaluate) -> None:
 
 def play(command: Play) -> None:
     """Show one episode, as a video file or in a window."""
-    trained = load(policy_file(command.source))
+    trained = load(find_policy_file(command.source))
     video.render_without_a_display()
     env = _make_environment(trained, command.env, render_mode="rgb_array")
     seed = FIRST_EVALUATION_SEED + command.seed
@@ -66,7 +66,7 @@ def export(command: Export) -> None:
         f"the file's name must end in .onnx, got {target}; a machine with only NumPy reads the policy file "
         "itself with numpy_policy.py",
     )
-    path = onnx.to_onnx(load(policy_file(command.source)), target)
+    path = onnx.to_onnx(load(find_policy_file(command.source)), target)
     Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
 
 

@@ -76,7 +76,7 @@ def tell(command: Tell) -> None:
 def add(command: Add) -> None:
     """Take in logs of a controller that is not ours, or of one of our policies elsewhere."""
     agent = DDOPG.resume(command.directory)
-    theta = None if command.policy is None else load(exports.policy_file(command.policy)).theta
+    theta = None if command.policy is None else load(exports.find_policy_file(command.policy)).theta
     for path in command.logs:
         trajectory = log_to_trajectory(read_log(path, agent.problem), path, agent.problem, theta)
         added = agent.add(trajectory)

@@ -69,7 +69,7 @@ def remove_drafts(directory: Path) -> None:
             draft.unlink()
 
 
-def policy_file(source: Path) -> Path:
+def find_policy_file(source: Path) -> Path:
     """The policy of a run directory, or the file itself."""
     return source / POLICY if source.is_dir() else source
 

@@ -97,7 +97,7 @@ class RunStore:
                 state, chain = reading.fetch_state(connection, about, network)
             return cls(directory, about, connection, chain, held.pop_all()), state
 
-    def asked(self, state: State) -> None:
+    def save_state(self, state: State) -> None:
         """Proposals were handed out: they can be told by another process, or after a crash."""
         content = encode_state(state)
         with database.transaction(self._connection, self.path):
@@ -113,12 +113,12 @@ class RunStore:
             self._replace_state(content, chain)
         self._chain = chain
 
-    def evaluation(self, row: Evaluation) -> None:
+    def add_evaluation(self, row: Evaluation) -> None:
         """The incumbent was evaluated."""
         with database.transaction(self._connection, self.path):
             self._insert("evaluation", (*row, rows.digest(*row)))
 
-    def failure(self, failure: Failure) -> None:
+    def add_failure(self, failure: Failure) -> None:
         """A rollout could not be used."""
         with database.transaction(self._connection, self.path):
             (number,) = self._connection.execute("SELECT count(*) + 1 FROM failure").fetchone()
