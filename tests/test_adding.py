@@ -13,18 +13,25 @@ from itertools import count
 from pathlib import Path
 
 import gymnasium as gym
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import ddopg
 from ddopg import baselines
 from ddopg.baselines import AlgorithmSpec, Method
 from ddopg.baselines.base import Checkpoint
+from ddopg.core.acquisitions import OBJECTIVES
+from ddopg.core.optimisers import OPTIMISERS
+from ddopg.core.selection import RULES, Selection
+from ddopg.core.surrogate import ESTIMATORS
 from ddopg.experiments.bench import workers
 from ddopg.experiments.bench.jobs import make_job, run
 from ddopg.loggers import Logging
 from ddopg.policies import linear
 from ddopg.rollouts.playing import rollout
+from ddopg.support.records import change
 from tests.recorded import quick
 
 SOURCE = Path(ddopg.__file__).parent
@@ -109,6 +116,46 @@ class TestFromOutside:
         assert isinstance(done, workers.Done), done
         assert done.record["curve"] == [list(point) for point in run(job)["curve"]]
         assert (done.record["kind"], done.record["settings"]) == ("tests.test_adding:SPEC", {"spread": 1.0})
+
+
+def learn_with(**changes):
+    """A small run in which some names of the configuration are new ones; what each `tell` reported."""
+    infos = []
+    config = change(quick(), {name.replace("__", "."): value for name, value in changes.items()})
+    agent = ddopg.DDOPG(TASK, config=config, seed=1)
+    agent.learn(total_episodes=12, callback=lambda agent, info: infos.append(info))
+    return infos
+
+
+class TestTheMethodFromOutside:
+    def test_a_selection_rule_is_a_function_of_returns(self, monkeypatch):
+        asked = []
+
+        def first_ones(rng, returns, config):
+            asked.append(len(returns))
+            return Selection(np.arange(4), np.ones(4, int))
+
+        monkeypatch.setitem(RULES, "first_ones", first_ones)
+        infos = learn_with(selection__rule="first_ones")
+        assert asked == [8, 9, 10, 11, 12]
+        assert all(info.ess <= 4.001 for info in infos[7:])
+
+    def test_an_estimator_is_a_function_of_weights_and_data(self, monkeypatch):
+        monkeypatch.setitem(ESTIMATORS, "seven", lambda log_w, data, config: 7.0 + 0.0 * jnp.sum(log_w))
+        assert {info.predicted for info in learn_with(surrogate__estimator="seven")[7:]} == {7.0}
+
+    def test_an_objective_is_a_function_of_a_belief(self, monkeypatch):
+        monkeypatch.setitem(OBJECTIVES, "worst", lambda belief, config: -belief.mean)
+        best, worst = (
+            learn_with(surrogate__objective="upper_confidence"),
+            learn_with(surrogate__objective="worst"),
+        )
+        assert worst[-1].predicted < best[-1].predicted
+
+    def test_an_optimiser_is_an_optax_transformation(self, monkeypatch):
+        monkeypatch.setitem(OPTIMISERS, "none", lambda config, key: optax.set_to_zero())
+        agents = [info.search_steps for info in learn_with(search__optimiser="none")[7:]]
+        assert agents == [quick().search.steps] * 5
 
 
 @pytest.fixture
