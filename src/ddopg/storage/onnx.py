@@ -27,6 +27,22 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
 
     The action is `predict`'s: squashed, and clipped to the action range. The metadata entry `ddopg` describes the
     policy as its safetensors file does.
+
+    Args:
+        trained: the policy with its parameters, such as `agent.incumbent` or what `ddopg.load` gives.
+        path: the file, called something.onnx.
+
+    Returns:
+        The same path.
+
+    Raises:
+        MissingPackageError: without the extra `onnx`.
+        ArtefactError: if it cannot be written.
+
+    Example:
+        >>> import ddopg
+        >>> ddopg.deploy.to_onnx(ddopg.DDOPG("cartpole", seed=0).incumbent, "policy.onnx").name
+        'policy.onnx'
     """
     try:
         from jax2onnx import to_onnx as convert

@@ -31,7 +31,13 @@ LARGEST_FILE = 256 * 2**20  # bytes; a policy of 64 million parameters
 
 
 class TrainedPolicy(NamedTuple):
-    """A policy with fixed parameters, ready to act."""
+    """A policy with fixed parameters, ready to act.
+
+    Example:
+        >>> trained = ddopg.DDOPG("cartpole", seed=0).learn(total_episodes=3).incumbent
+        >>> trained.environment, trained.act([0.0, 0.0, 0.1, 0.0]).shape
+        ('ddopg/Cartpole-v0', (1,))
+    """
 
     theta: np.ndarray  # (D,)
     problem: Problem  # sizes, action range and horizon of the task
@@ -46,7 +52,17 @@ class TrainedPolicy(NamedTuple):
         return build_policy(self.problem, self.config, self.network)
 
     def act(self, observation: Any) -> np.ndarray:
-        """The action for one observation (O,)."""
+        """The action for one observation.
+
+        Args:
+            observation: (O,).
+
+        Returns:
+            The action, (A,), before any clipping.
+
+        Raises:
+            DDOPGError: if the observation has another size.
+        """
         return np.asarray(self.policy.act(self.theta, _vector(observation, self.problem.observation_size)))
 
     def predict(
@@ -56,9 +72,19 @@ class TrainedPolicy(NamedTuple):
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[np.ndarray, Any]:
-        """Action(s) for one observation (O,) or a batch (B, O), clipped to the action range; and `state`.
+        """Actions within the action range, in the form that stable-baselines3's tools expect.
 
-        The signature is the one that stable-baselines3's tools expect; the policy is always deterministic.
+        Args:
+            observation: one observation (O,), or a batch of them (B, O).
+            state: handed back as it is; the policy has no memory.
+            episode_start: not used.
+            deterministic: not used; the policy always is.
+
+        Returns:
+            The action (A,), or actions (B, A); and `state`.
+
+        Raises:
+            DDOPGError: if the observation has another size.
         """
         observation = np.asarray(observation, np.float32)
         size = self.problem.observation_size
@@ -68,15 +94,38 @@ class TrainedPolicy(NamedTuple):
         return np.clip(action, self.problem.low, self.problem.high).astype(np.float32), state
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it as one safetensors file, whole or not at all."""
+        """Write it as one safetensors file, whole or not at all.
+
+        Args:
+            path: the file; its directory is made if it is missing.
+
+        Returns:
+            The same path.
+
+        Raises:
+            ArtefactError: if it cannot be written.
+        """
         path = Path(path)
         return write_atomically(path, encode_policy(describe(self), self.theta))
 
 
 def load(path: str | os.PathLike[str], policy: Policy | None = None) -> TrainedPolicy:
-    """Read a policy file written by `save`; anything else gets an `ArtefactError`.
+    """Read a policy file written by `save`. Nothing in it is run as code.
 
-    Where the policy class was your own, give it again: a file holds its numbers, not its code.
+    Args:
+        path: the file.
+        policy: the policy class, where it was your own: a file holds its numbers, not its code.
+
+    Returns:
+        The policy with its parameters.
+
+    Raises:
+        ArtefactError: if it cannot be read, is not a policy of ddopg, or was damaged or changed.
+
+    Example:
+        >>> _ = ddopg.DDOPG("cartpole", seed=0).save("policy.safetensors")
+        >>> load("policy.safetensors").problem.horizon
+        100
     """
     return _decode(Path(path), *read_unchecked(Path(path)), policy)
 
