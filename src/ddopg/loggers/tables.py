@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +62,20 @@ class CsvLogger:
             values: Name → number or text.
             step: Environment steps so far.
         """
-        row = {"steps": step} | {name.removeprefix(OWN): value for name, value in values.items()}
         if EVALUATED["mean"] in values:
-            measured = {column: values[name] for column, name in EVALUATED.items()}
-            append_row(self.directory / EVALUATION, EVALUATION_COLUMNS, row | measured)
-        append_row(self.directory / PROGRESS, PROGRESS_COLUMNS, row)
+            append_row(self.directory / EVALUATION, _pick(values, step, EVALUATION_COLUMNS))
+        append_row(self.directory / PROGRESS, _pick(values, step, PROGRESS_COLUMNS))
 
     def close(self) -> None:
         """Do nothing: no file is kept open."""
+
+
+def _pick(values: Values, step: int, columns: Sequence[str]) -> list[Any]:
+    """The cells of a row; what is not among the values is NaN."""
+    names = (EVALUATED.get(column, f"{OWN}{column}") for column in columns)
+    cells = [values.get(name, math.nan) for name in names]
+    cells[columns.index("steps")] = step
+    return cells
 
 
 def make(directory: Path, project: str) -> CsvLogger:

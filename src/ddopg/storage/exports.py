@@ -35,14 +35,15 @@ def write_tables(directory: Path, log: Iterable[Row], evaluations: Iterable[Eval
         (PROGRESS, PROGRESS_COLUMNS, log),
         (EVALUATION, EVALUATION_COLUMNS, (evaluation._asdict() for evaluation in evaluations)),
     ):
-        text = "".join(_line(columns, row) for row in rows)
+        cells = ([row.get(column, math.nan) for column in columns] for row in rows)  # NaN: not logged then
+        text = "".join(map(_line, cells))
         write_atomically(directory / name, (_header(columns) + text).encode())
 
 
-def append_row(path: Path, columns: Sequence[str], row: Row) -> None:
+def append_row(path: Path, cells: Sequence[Any]) -> None:
     """One row more, in one piece, there for every reader when this returns."""
     with path.open("ab", buffering=0) as file:
-        file.write(_line(columns, row).encode())
+        file.write(_line(cells).encode())
 
 
 def continue_table(path: Path, columns: Sequence[str], up_to: float = math.inf) -> int:
@@ -85,10 +86,9 @@ def _header(columns: Sequence[str]) -> str:
     return ",".join(columns) + END
 
 
-def _line(columns: Sequence[str], row: Row) -> str:
-    """What an older version did not log is NaN."""
+def _line(cells: Sequence[Any]) -> str:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator=END).writerow([row.get(name, math.nan) for name in columns])
+    csv.writer(text, lineterminator=END).writerow(cells)
     return text.getvalue()
 
 
