@@ -17,7 +17,7 @@ from ddopg.core import algorithm
 from ddopg.core.algorithm import Info
 from ddopg.core.imitation import Fit, check_fits, fit_policy
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
-from ddopg.core.problem import build_policy
+from ddopg.core.policy_building import build_policy
 from ddopg.core.state import State
 from ddopg.core.types import Description, Failure, Trajectory, make_trajectory
 from ddopg.envs.adapter import define_problem, get_env_id, problem_options, require_registered, to_vector

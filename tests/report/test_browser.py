@@ -15,7 +15,7 @@ from ddopg import report
 from ddopg.cli.reproduce import recipe
 from ddopg.core import estimators
 from ddopg.core.algorithm import build_surrogate_data
-from ddopg.core.problem import build_policy
+from ddopg.core.policy_building import build_policy
 from ddopg.core.surrogate import estimate, log_weights
 from ddopg.report import section
 from ddopg.report.page import document

@@ -18,7 +18,7 @@ from ddopg.cli.main import main, parse
 from ddopg.cli.reproduce import recipe
 from ddopg.core import estimators
 from ddopg.core.algorithm import build_surrogate_data
-from ddopg.core.problem import build_policy
+from ddopg.core.policy_building import build_policy
 from ddopg.errors import ArtefactError
 from ddopg.experiments.bench.stats import iqm
 from ddopg.policies import linear

@@ -1,14 +1,10 @@
-"""A learning problem (sizes, action range, horizon), and the policy class that a configuration asks for on it."""
+"""A learning problem: sizes, action range and horizon; all that a learner must know before the first rollout."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ddopg.config import Config
 from ddopg.errors import ArtefactError, require
-from ddopg.policies import Policy, make_policy
 
 
 class Problem(NamedTuple):
@@ -23,12 +19,6 @@ class Problem(NamedTuple):
     def action_size(self) -> int:
         """A."""
         return len(self.low)
-
-
-def build_policy(problem: Problem, config: Config, network: Policy | None = None) -> Policy:
-    """The policy class of a configuration on a problem, or a network of the user's own in its place."""
-    low, high = np.asarray(problem.low), np.asarray(problem.high)
-    return make_policy(config.policy, problem.observation_size, low, high, network)
 
 
 def problem_from_dict(values: dict[str, Any]) -> Problem:

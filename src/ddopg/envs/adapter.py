@@ -7,16 +7,14 @@ with a sentence that says how to make it fit.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
+from ddopg.core.problem import Problem
 from ddopg.envs import ENVS
 from ddopg.errors import SpaceError, require, require_given, unknown
-
-if TYPE_CHECKING:
-    from ddopg.core.problem import Problem
 
 SHORT_NAMES = {name: identifier for name, (identifier, _) in ENVS.items()}
 
@@ -104,8 +102,8 @@ def problem_from_env(env: gym.Env | gym.vector.VectorEnv, horizon: int | None = 
 def problem_from_spaces(observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
     """Describe the problem that two spaces and a horizon pose; raises `SpaceError` like `problem_from_env`."""
     from ddopg.core.problem import (
-        Problem,
-    )  # with JAX, which the process of an isolated environment does not need
+        Problem,  # with JAX, which the process of an isolated environment does not need
+    )
 
     _require_no_images(observation_space)
     _require_box("observation", observation_space, "gymnasium.wrappers.FlattenObservation")

@@ -16,7 +16,7 @@ import numpy as np
 
 from ddopg.config import SurrogateConfig
 from ddopg.core.algorithm import build_surrogate_data
-from ddopg.core.problem import build_policy
+from ddopg.core.policy_building import build_policy
 from ddopg.core.seeding import make_rng
 from ddopg.core.surrogate import estimate, length_scales, log_weights
 from ddopg.core.types import Estimate, SurrogateData

@@ -14,7 +14,8 @@ import gymnasium as gym
 
 from ddopg._version import __version__
 from ddopg.config import Config
-from ddopg.core.problem import Problem, build_policy, problem_from_dict
+from ddopg.core.policy_building import build_policy
+from ddopg.core.problem import Problem, problem_from_dict
 from ddopg.core.state import Proposal
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.envs.isolation import Isolated, make_env

@@ -18,7 +18,8 @@ import safetensors.numpy
 
 from ddopg._version import __version__
 from ddopg.config import Config
-from ddopg.core.problem import Problem, build_policy, problem_from_dict
+from ddopg.core.policy_building import build_policy
+from ddopg.core.problem import Problem, problem_from_dict
 from ddopg.errors import ArtefactError, DDOPGError, require
 from ddopg.policies import Policy
 from ddopg.support.files import write_atomically

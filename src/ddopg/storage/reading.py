@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ddopg.core.memory import Memory
-from ddopg.core.problem import build_policy
+from ddopg.core.policy_building import build_policy
 from ddopg.core.state import State
 from ddopg.core.types import Description, Evaluation, Failure
 from ddopg.errors import ArtefactError, require
