@@ -243,6 +243,11 @@ class TestForeignBytes:
             with pytest.raises(ArtefactError):
                 decoded(content)
 
+    @pytest.mark.parametrize("content", [b"", b"\xff" * 64, bytes(64)])
+    def test_a_header_of_an_impossible_length_is_said(self, content):
+        with pytest.raises(ArtefactError, match=f"{len(content)} bytes cannot hold a header that ends at"):
+            decoded(content)
+
     def test_a_header_that_promises_much_takes_no_memory(self):
         data = encode_state(example_state()).replace(b'"shape":[2]', b'"shape":[9]')
         with pytest.raises(ArtefactError, match=r"expected .*'shape': \[17179869184\]"):

@@ -17,6 +17,7 @@ from ddopg.errors import ArtefactError, ConfigError, SpaceError, StoreError
 from ddopg.rollouts.playing import rollout
 from ddopg.storage import database as tables
 from ddopg.storage.database import STORE
+from ddopg.storage.reading import read_run
 from ddopg.storage.run_store import RunStore
 from tests.probes import Follow, Target
 from tests.recorded import contents, everything, quick, rows
@@ -57,6 +58,24 @@ class TestResume:
         last = resumed(tmp_path / "pieces", 11)
         assert contents(last.state) == contents(whole.state)
         assert everything(tmp_path / "pieces") == everything(tmp_path / "whole")
+
+    def test_a_state_that_does_not_fit_the_rollouts_is_refused(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        agent.ask(2)
+        state, (first, second) = agent.state, agent.state.pending
+        for change in (
+            {"steps": state.steps + 1},
+            {"asked": state.asked + 1},
+            {"pending": (first,)},
+            {"pending": (first, first)},
+            {"pending": (first, second._replace(number=state.asked))},
+        ):
+            agent.store.save_state(state._replace(**change))
+            with pytest.raises(ArtefactError, match="the state does not fit the rollouts"):
+                read_run(tmp_path / "run")
+        agent.store.save_state(state)
+        assert contents(read_run(tmp_path / "run").state) == contents(state)
 
     def test_zeros_of_both_signs_come_back(self, tmp_path):
         learnt(tmp_path / "run", 3)
