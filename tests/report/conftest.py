@@ -1,6 +1,7 @@
 """Small runs that pages are made of, and a browser that looks at them."""
 
 import base64
+import dataclasses
 import json
 import os
 import re
@@ -71,6 +72,13 @@ def data_of(path):
     """What a page carries."""
     text = path.read_text()
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
+
+
+def with_estimator(reading, name):
+    """The same run with an estimator of that name."""
+    config = reading.about.config
+    changed = dataclasses.replace(config, surrogate=dataclasses.replace(config.surrogate, estimator=name))
+    return reading._replace(about=reading.about._replace(config=changed))
 
 
 def unpacked(text, columns):

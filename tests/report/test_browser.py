@@ -16,11 +16,11 @@ from ddopg.cli.reproduce import recipe
 from ddopg.core import estimators
 from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.policy_building import build_policy
-from ddopg.core.surrogate import estimate, log_weights
+from ddopg.core.surrogate import ESTIMATORS, estimate, log_weights, weighted
 from ddopg.report import section
 from ddopg.report.page import document
 from tests.report import conftest
-from tests.report.conftest import data_of, unpacked
+from tests.report.conftest import data_of, unpacked, with_estimator
 
 WIDTHS = {"phone": 360, "desktop": 1280}
 EVIL = "</script><img src=x onerror=alert(1)>{{script}}"
@@ -58,11 +58,31 @@ PROBLEMS = """() => {
 }"""
 
 
+STRICT = """
+  const guard = (values, name) => new Proxy(values, { get(target, key) {
+    if (typeof key === "string" && !(key in target)) console.error(`no setting ${name}.${key}`);
+    return target[key];
+  } });
+  const parse = JSON.parse;
+  JSON.parse = (text) => {
+    const data = parse(text);
+    for (const run of data.runs) {
+      for (const [part, values] of Object.entries(run.config)) {
+        if (typeof values === "object") run.config[part] = guard(values, part);
+      }
+      run.config = guard(run.config, "config");
+    }
+    return data;
+  };
+"""
+
+
 class Visit:
     """A page that was opened, and what was heard meanwhile."""
 
-    def __init__(self, browser, path, width=1280, scheme="light"):
+    def __init__(self, browser, path, width=1280, scheme="light", first=""):
         self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        self.page.add_init_script(first)
         self.heard, self.requests = [], []
         self.page.on("console", lambda message: self.heard.append(message.text))
         self.page.on("pageerror", lambda error: self.heard.append(str(error)))
@@ -102,6 +122,37 @@ def test_it_loads_in_silence_and_can_be_read(visit, report, width, scheme):
         assert seen.page.evaluate(PROBLEMS) == []
     assert seen.heard == []
     assert seen.requests == [report.as_uri()]
+
+
+def test_every_setting_that_the_page_reads_is_one_of_the_configuration(visit, report):
+    seen = visit(first=STRICT)
+    for run in range(len(data_of(report)["runs"])):
+        seen.page.select_option("#run", str(run))
+    assert seen.heard == []
+
+
+def test_the_page_says_how_the_surrogate_of_the_run_differs(visit):
+    seen = visit()
+    words = seen.page.inner_text("#section-fine")
+    assert "with weights per decision, on rewards less the effect of the start" in words
+    assert "by what parameters change of the policy’s raw output" in words
+    seen.page.select_option("#run", "3")
+    words = seen.page.inner_text("#section-fine")
+    assert "The run itself uses this very estimator." in words
+    assert "in plain parameters" in words
+
+
+def test_an_estimator_that_the_page_does_not_know_is_its_dotted_line(visit, readings, tmp_path, monkeypatch):
+    monkeypatch.setitem(ESTIMATORS, "doubled", lambda log_w, data, config: 2 * weighted(log_w, data, config))
+    path = tmp_path / "page.html"
+    doubled = with_estimator(readings[3], "doubled")
+    path.write_text(document(report.collected([doubled], "now", recipe) | {"command": "ddopg report"}))
+    seen = visit(path)
+    assert "The run itself estimates otherwise, with the estimator “doubled”;" in seen.page.inner_text(
+        "#section-fine"
+    )
+    assert seen.page.locator("#section-chart .line.own").count() == 1
+    assert seen.heard == []
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
@@ -182,10 +233,10 @@ def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimato
     reading, seen = readings[3], visit()
     seen.page.select_option("#run", "3")
     policy, config = build_policy(reading.about.problem, reading.about.config), reading.about.config.surrogate
-    _, data, *_ = build_surrogate_data(reading.state, policy, reading.about.config)
+    data = build_surrogate_data(reading.state, policy, reading.about.config).data
     sample = section.sampled(reading, policy)
     (line, *_) = section.lines(reading, sample)
-    thetas = section.policies_on(line, reading.state.incumbent.theta, sample.unit).astype(np.float32)
+    thetas = section.policies_on(line, reading.state.incumbent.theta, sample.param_scale).astype(np.float32)
     found = np.array(seen.page.evaluate(CURVE))
     bound = reading.state.return_bound
     believe = jax.jit(lambda at: estimate(log_weights(policy, at, data, config), data, bound, config))
@@ -197,7 +248,8 @@ def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimato
 def test_the_weights_of_the_memory_are_those_of_the_run_itself(visit, readings):
     reading, seen = readings[0], visit()
     policy, config = build_policy(reading.about.problem, reading.about.config), reading.about.config.surrogate
-    _, data, selection, *_ = build_surrogate_data(reading.state, policy, reading.about.config)
+    surrogate = build_surrogate_data(reading.state, policy, reading.about.config)
+    data, selection = surrogate.data, surrogate.sample.selection
     log_w = jax.jit(log_weights, static_argnums=(0, 3))(policy, reading.state.incumbent.theta, data, config)
     own = estimate(log_w, data, 1.0, config)
     top = int(np.argmax(own.weights))

@@ -19,6 +19,7 @@ from ddopg.cli.reproduce import recipe
 from ddopg.core import estimators
 from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.policy_building import build_policy
+from ddopg.core.surrogate import ESTIMATORS, weighted
 from ddopg.errors import ArtefactError
 from ddopg.experiments.bench.stats import iqm
 from ddopg.policies import linear
@@ -26,7 +27,7 @@ from ddopg.report import groups, history, numbers, section
 from ddopg.report.page import document, embedded
 from ddopg.storage.reading import read_run
 from tests.recorded import everything, quick, rows
-from tests.report.conftest import data_of, train
+from tests.report.conftest import data_of, train, with_estimator
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -147,13 +148,15 @@ class TestSection:
         here, found = reading.state.incumbent.theta, section.lines(reading, sample)
         assert {"main", "random"} <= {line.name for line in found}
         for line in found:
-            points = section.policies_on(line, here, sample.unit)
+            points = section.policies_on(line, here, sample.param_scale)
             assert np.allclose(points[section.POINTS // 2], here)
             assert np.linalg.norm(line.towards) == pytest.approx(1)
             if line.name == "centre":
                 (t,) = line.marks.values()
                 assert abs(t) <= line.extent
-                assert np.allclose(here + t * line.towards * sample.unit, reading.state.centre, atol=1e-4)
+                assert np.allclose(
+                    here + t * line.towards * sample.param_scale, reading.state.centre, atol=1e-4
+                )
 
 
 def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monkeypatch):
@@ -161,7 +164,8 @@ def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monk
     reading = readings[0]
     policy = build_policy(reading.about.problem, reading.about.config)
     sample = section.sampled(reading, policy)
-    _, data, selection, _, _ = build_surrogate_data(reading.state, policy, reading.about.config)
+    surrogate = build_surrogate_data(reading.state, policy, reading.about.config)
+    data, selection = surrogate.data, surrogate.sample.selection
     weights = section._believe(
         policy, reading.about.config.surrogate, reading.state.incumbent.theta, data
     ).weights
@@ -173,6 +177,36 @@ def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monk
     found = section.cross_section(readings[3])
     assert found["selected"] > 1
     assert found["lines"][0]["own"] is not None, "of all trajectories, not of the one that is left"
+
+
+def test_an_estimator_added_from_outside_is_computed_by_the_library(readings, monkeypatch):
+    paper = readings[3]
+    monkeypatch.setitem(ESTIMATORS, "doubled", lambda log_w, data, config: 2 * weighted(log_w, data, config))
+    found = section.cross_section(with_estimator(paper, "doubled"))
+    policy = build_policy(paper.about.problem, paper.about.config)
+    sample = section.sampled(paper, policy)
+    for line, drawn in zip(section.lines(paper, sample), found["lines"], strict=True):
+        thetas = section.policies_on(line, paper.state.incumbent.theta, sample.param_scale)
+        single = [
+            section._believe(policy, paper.about.config.surrogate, theta, sample.data).mean
+            for theta in thetas.astype(np.float32)
+        ]
+        expected = 2 * sample.reward_scale * np.array(single)
+        assert np.allclose(drawn["own"], expected, rtol=1e-3, atol=1e-3 * paper.state.return_bound)
+
+
+@pytest.mark.parametrize("name", ["importance_sampling", "baselined"])
+def test_every_other_estimator_of_the_library_has_its_own_curve(readings, name):
+    lines = section.cross_section(with_estimator(readings[3], name))["lines"]
+    assert all(len(line["own"]) == section.POINTS for line in lines)
+
+
+def test_an_estimator_that_is_not_in_the_table_is_named(readings):
+    found = section.cross_section(with_estimator(readings[3], "mine"))
+    assert found == {
+        "missing": "The run has an estimator of its own, 'mine', which was not in its table when this page was made: "
+        "no surrogate."
+    }
 
 
 def test_before_the_design_is_complete_there_is_no_surrogate(tmp_path):

@@ -18,7 +18,8 @@ from ddopg.config import SurrogateConfig
 from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.policy_building import build_policy
 from ddopg.core.seeding import make_rng
-from ddopg.core.surrogate import estimate, length_scales, log_weights
+from ddopg.core.selection import RULES
+from ddopg.core.surrogate import ESTIMATORS, estimate, length_scales, log_weights
 from ddopg.core.types import Estimate, SurrogateData
 from ddopg.policies import Policy
 from ddopg.report.numbers import number, numbers, packed
@@ -56,13 +57,9 @@ class Sample(NamedTuple):
 def cross_section(reading: Reading) -> dict[str, Any]:
     """Everything that the page needs, or `{"missing": why}`."""
     state, config = reading.state, reading.about.config
-    if state.memory.size < config.design.policies:
-        told = f"{state.memory.size} of the {config.design.policies} rollouts of the initial design are there"
-        return {"missing": f"There is no surrogate yet: {told}."}
-    if reading.about.own_policy:
-        return {
-            "missing": "The run has a policy class of its own, which this page cannot act with: no surrogate."
-        }
+    missing = explain_missing(reading)
+    if missing:
+        return {"missing": missing}
     policy = build_policy(reading.about.problem, config)
     sample = sampled(reading, policy)
     chosen = sample.indices
@@ -79,6 +76,33 @@ def cross_section(reading: Reading) -> dict[str, Any]:
         "selected": sample.selected,
         "lines": [_drawn(line, reading, policy, sample) for line in lines(reading, sample)],
     }
+
+
+def explain_missing(reading: Reading) -> str:
+    """Why the page cannot show the surrogate of the run.
+
+    Args:
+        reading: the run.
+
+    Returns:
+        One sentence for the page; empty if nothing is missing.
+    """
+    size, config = reading.state.memory.size, reading.about.config
+    if size < config.design.policies:
+        told = f"{size} of the {config.design.policies} rollouts of the initial design are there"
+        return f"There is no surrogate yet: {told}."
+    if reading.about.own_policy:
+        return "The run has a policy class of its own, which this page cannot act with: no surrogate."
+    for kind, name, table in (
+        ("selection rule", config.selection.rule, RULES),
+        ("estimator", config.surrogate.estimator, ESTIMATORS),
+    ):
+        if name not in table:
+            return (
+                f"The run has {'an' if kind[0] == 'e' else 'a'} {kind} of its own, {name!r}, which was not in its "
+                "table when this page was made: no surrogate."
+            )
+    return ""
 
 
 def sampled(reading: Reading, policy: Policy) -> Sample:
@@ -171,7 +195,11 @@ def _drawn(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict
 
 
 def _own(thetas: np.ndarray, reading: Reading, policy: Policy, sample: Sample) -> list[float | None] | None:
-    """Ĵ along the line as the run itself computes it; None where that is the estimator of the page."""
+    """Ĵ along the line as the run itself computes it; None where that is the estimator of the page.
+
+    The page knows the weighted estimator of whole paths and no other. All others are computed here by the library,
+    from the table of estimators: a new one needs no change of the report.
+    """
     config = reading.about.config.surrogate
     whole = config.estimator == "weighted" and not (
         config.decisions or config.initial_state_correction or config.epsilon

@@ -293,14 +293,17 @@ function fineprint(run) {
     `Shown is the paper’s estimator for whole trajectories, Eqs. (14) and (15), self-normalised (Z = Σw), on ${count(n, "trajectory", "trajectories")}${drawn(section)}${section.rollouts.length < section.selected ? ` (of ${section.selected}: those of the largest weight at the incumbent)` : ""} with their returns as they were. Actions are compared at the times at which the run compares them${s.decisions ? ` (up to ${s.decisions} per episode)` : " (every step)"}.`,
     `Σ = σ² · diag(${section.base.map(text).join(", ")})²; σ is in units of ${unit}. The run’s own Σ is ${sigma}.`,
     `Lower bound: Eq. (19), Ĵ − ‖R‖∞ √((1−δ)/(δ·ESS)), δ = ${section.delta}, ‖R‖∞ = ${text(section.bound)}. ± sd is the spread of single returns, as in Fig. 1, not the error of Ĵ.`,
-    section.lines[0].own ? `The run itself estimates otherwise${own(s)}; the dotted line is its own Ĵ at its own Σ, computed when this page was made.` : "The run itself uses this very estimator.",
-    `Distances along the line are measured ${run.config.search.effect_units ? "by what parameters change of the policy’s raw output" : "in plain parameters"}. A rollout drawn here may lie far beside the line: its tooltip says how far.`,
+    section.lines[0].own ? `The run itself estimates otherwise${describeDifference(s)}; the dotted line is its own Ĵ at its own Σ, computed when this page was made.` : "The run itself uses this very estimator.",
+    `Distances along the line are measured ${run.config.search.scale_by_sensitivity ? "by what parameters change of the policy’s raw output" : "in plain parameters"}. A rollout drawn here may lie far beside the line: its tooltip says how far.`,
     run.environment === null ? "" : "The true return along the line is not shown: it would need new rollouts."];
   at("section-fine").replaceChildren(element("ul", {}, ...items.filter(Boolean).map((item) => element("li", {}, item))));
 }
 
-function own(s) {
-  const parts = [s.decisions ? "with weights per decision" : "", s.start_correction ? "on rewards less the luck of the start" : "", s.normalisation === "count" ? "with Z = N" : "", s.epsilon ? `with ε = ${s.epsilon} in every denominator` : ""].filter(Boolean);
+// In what the run's own surrogate differs from the estimator of this page. Estimators go by their names: a new one
+// needs no word here.
+function describeDifference(s) {
+  const parts = [s.estimator === "weighted" ? "" : `with the estimator “${s.estimator}”`, s.decisions ? "with weights per decision" : "",
+    s.initial_state_correction ? "on rewards less the effect of the start" : "", s.epsilon ? `with ε = ${s.epsilon} in every denominator` : ""].filter(Boolean);
   return parts.length ? `, ${parts.join(", ")}` : " on more trajectories";
 }
 
