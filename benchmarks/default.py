@@ -99,7 +99,7 @@ def ablate(envs, labels):
 def groups(name, *keys):
     """The saved runs, grouped by some of their fields."""
     found = {}
-    for record in bench.finished(HERE / name).values():
+    for record in bench.read_finished(HERE / name).values():
         found.setdefault(tuple(record[key] for key in keys), []).append(record)
     return sorted(found.items())
 

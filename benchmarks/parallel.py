@@ -23,7 +23,7 @@ import numpy as np
 
 import ddopg
 from ddopg.baselines.base import Checkpoint
-from ddopg.experiments.bench.jobs import Judge, learning_curve
+from ddopg.experiments.bench.jobs import Judge, measure_learning_curve
 from ddopg.experiments.bench.stats import SOLVED, steps_to_solved, stratified_bootstrap, summarise
 from ddopg.rollouts import Here, Locally, OnRay
 from ddopg.support.records import to_dict
@@ -75,7 +75,7 @@ def curve_of(task, seed, n):
 
     note(agent)
     agent.learn(TASKS[task], callback=note, parallel=Here(n))
-    curve, _ = learning_curve(iter(known), TASKS[task], Judge(task, seed, EPISODES).value)
+    curve, _ = measure_learning_curve(iter(known), TASKS[task], Judge(task, seed, EPISODES).evaluate)
     return curve
 
 

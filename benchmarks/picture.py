@@ -25,17 +25,17 @@ FLOOR = {
 
 def draw(path, runs):
     """One panel per task: median, middle half and worst seed."""
-    picture = curves.canvas(11, 3.4)
+    picture = curves.make_picture(11, 3.4)
     for axes, (env, rows) in zip(picture.subplots(1, len(runs)), runs.items(), strict=True):
         steps, values = curves.log_p(rows)
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
         curves.draw(axes, Band(steps, middle, low, high), Look("median, middle half of the seeds", BLUE), 0.2)
         axes.plot(steps, values.min(0), color=RED, lw=1, label="worst of the seeds at each mark")
         if env in SOLVED:
-            curves.solved(axes, SOLVED[env])
+            curves.draw_threshold(axes, SOLVED[env])
         axes.set_title(f"{env} ({len(rows)} seeds)", fontsize=12 if len(runs) == 3 else 8)
         axes.set(xlabel="environment steps", ylim=(FLOOR.get(env), None))
-        axes.xaxis.set_major_formatter(curves.thousands)
+        axes.xaxis.set_major_formatter(curves.format_thousands)
         axes.tick_params(labelsize=10 if len(runs) == 3 else 8)
         axes.grid(alpha=0.25)
     picture.axes[0].set_ylabel("return of the incumbent\n(fresh episodes)")

@@ -21,7 +21,7 @@ from ddopg import baselines
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import workers
 from ddopg.experiments.bench.jobs import Job
-from ddopg.experiments.bench.stats import normalised
+from ddopg.experiments.bench.stats import normalise
 from ddopg.support.records import change, to_dict
 
 HERE = Path(__file__).parent / "peers-tuning"
@@ -157,7 +157,7 @@ def run(kinds, tasks, seeds, settings_for, scale, count):
 def scores(kind):
     """(task, budget) → settings, as their difference from the kind's defaults in JSON → the scores of its runs."""
     groups, default = {}, to_dict(baselines.KINDS[kind].settings())
-    for record in bench.finished(HERE / kind).values():
+    for record in bench.read_finished(HERE / kind).values():
         key = json.dumps({k: v for k, v in record["settings"].items() if v != default[k]})
         score = float(np.mean(record["curve"], axis=0)[1])
         groups.setdefault((record["env"], record["budget"]), {}).setdefault(key, []).append(score)
@@ -199,7 +199,7 @@ def together(kind, groups, shown):
     first = {task: groups.get((task, first_budget(kind, task)), {}) for task in TASKS}
     common = set.intersection(*(set(rows) for rows in first.values()))
     means = {
-        key: np.mean([normalised(np.mean(rows[key]), task) for task, rows in first.items()]) for key in common
+        key: np.mean([normalise(np.mean(rows[key]), task) for task, rows in first.items()]) for key in common
     }
     for key in sorted(means, key=means.get, reverse=True)[:shown]:
         print(f"  all tasks {means[key]:6.3f}  {key}")

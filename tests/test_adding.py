@@ -230,8 +230,8 @@ class TestInside:
             "baselines/__init__.py", "METHODS = {\n", '    "guess": Method("ddopg.baselines.guess:SPEC"),\n'
         )
         shown = package.run(
-            "from ddopg.experiments.bench.jobs import plan, run\n"
-            "(job,) = plan(['cartpole'], ['guess'], [1], 30, 2)\n"
+            "from ddopg.experiments.bench.jobs import plan_jobs, run\n"
+            "(job,) = plan_jobs(['cartpole'], ['guess'], [1], 30, 2)\n"
             "print(job.kind, len(run(job)['curve']))"
         )
         assert shown == ["ddopg.baselines.guess:SPEC", "50"]

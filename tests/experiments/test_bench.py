@@ -14,7 +14,7 @@ import pytest
 from ddopg.cli.main import main
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import workers
-from ddopg.experiments.bench.jobs import make_job, plan
+from ddopg.experiments.bench.jobs import make_job, plan_jobs
 from tests.waiting import gone, wait_until
 
 WORLD, RAISES, DIES, SLOW = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises", "Dies", "Slow"))
@@ -46,7 +46,7 @@ def in_process(jobs):
 
 @pytest.fixture
 def jobs():
-    return plan([WORLD], ["random", "ars"], [1, 2], 30, 2)
+    return plan_jobs([WORLD], ["random", "ars"], [1, 2], 30, 2)
 
 
 class TestComplete:
@@ -71,7 +71,7 @@ class TestComplete:
         bench.complete(jobs, tmp_path, in_process, quiet=True)
         path = tmp_path / "records.jsonl"
         path.write_bytes(path.read_bytes()[:-40])
-        assert len(bench.finished(tmp_path)) == 3
+        assert len(bench.read_finished(tmp_path)) == 3
         bench.complete(jobs, tmp_path, in_process, quiet=True)
         assert keys(tmp_path) == [job.key for job in jobs]
 
@@ -81,7 +81,7 @@ class TestComplete:
             yield from in_process(some[1:])
 
         (failure,) = bench.complete(jobs, tmp_path, failing, quiet=True)
-        trace = bench.failure_file(tmp_path, failure.job)
+        trace = bench.locate_failure_file(tmp_path, failure.job)
         assert "ValueError: no" in trace.read_text()
         assert len(keys(tmp_path)) == 3
         assert bench.complete(jobs, tmp_path, in_process, quiet=True) == []

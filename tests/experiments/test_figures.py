@@ -27,7 +27,7 @@ from ddopg.errors import ArtefactError, UnknownNameError
 from ddopg.experiments import figures
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import workers
-from ddopg.experiments.bench.jobs import make_job, marks_of, plan
+from ddopg.experiments.bench.jobs import make_job, place_marks, plan_jobs
 from ddopg.experiments.figures import (
     ablation,
     benchmark,
@@ -110,7 +110,7 @@ class TestCurves:
         ("steps", "text"), [(0, "0"), (500, "500"), (1500, "1.5k"), (20_000, "20k"), (1e6, "1M")]
     )
     def test_tick_labels(self, steps, text):
-        assert curves.thousands(steps) == text
+        assert curves.format_thousands(steps) == text
 
 
 class TestAblations:
@@ -124,7 +124,9 @@ class TestAblations:
     def found(self, module):
         released = preset("released")
         return [
-            self.differences(j, released) for j in module.plan(False) if j.seed == 404 and j.kind == "ddopg"
+            self.differences(j, released)
+            for j in module.plan_jobs(False)
+            if j.seed == 404 and j.kind == "ddopg"
         ]
 
     def test_history(self):
@@ -136,7 +138,7 @@ class TestAblations:
             {"selection.size": 20, "search.steps": 1},
             {"selection.size": 5, "search.steps": 1},
         ]
-        rivals = [j for j in history.plan(False) if j.seed == 404 and j.kind == "reinforce"]
+        rivals = [j for j in history.plan_jobs(False) if j.seed == 404 and j.kind == "reinforce"]
         assert [job.settings["batch"] for job in rivals] == [500, 5000]
         assert rivals[1] == make_job("cartpole", "reinforce-paper", 404, 8000, 100)
         assert {**rivals[0].settings, "batch": 5000} == rivals[1].settings
@@ -162,18 +164,20 @@ class TestAblations:
 
     @pytest.mark.parametrize("module", [history, lengthscale, temperature])
     def test_the_papers_ten_seeds_on_cartpole_each_run_once(self, module):
-        jobs = module.plan(False)
+        jobs = module.plan_jobs(False)
         assert list(dict.fromkeys(job.seed for job in jobs)) == PAPER_SEEDS
         assert {(job.env, job.budget, job.episodes) for job in jobs} == {("cartpole", 8000, 100)}
         assert len({job.key for job in jobs}) == len(jobs) == 10 * len(module.SETTINGS.variants)
-        assert len({ablation.method_of(v) for v in module.SETTINGS.variants}) == len(module.SETTINGS.variants)
+        assert len({ablation.name_method(v) for v in module.SETTINGS.variants}) == len(
+            module.SETTINGS.variants
+        )
 
     @pytest.mark.parametrize("module", [history, lengthscale, temperature])
     def test_the_unchanged_variant_is_the_benchmarks_own_job(self, module):
-        assert make_job("cartpole", "ddopg-released", 16, 8000, 100) in module.plan(False)
+        assert make_job("cartpole", "ddopg-released", 16, 8000, 100) in module.plan_jobs(False)
 
     def test_the_small_version_is_another_job_with_the_same_variants(self):
-        full, quick = history.plan(False), history.plan(True)
+        full, quick = history.plan_jobs(False), history.plan_jobs(True)
         assert {job.method for job in quick} == {job.method for job in full}
         assert not {job.key for job in quick} & {job.key for job in full}
         assert sum(job.budget for job in quick) < sum(job.budget for job in full) / 30
@@ -202,7 +206,7 @@ def small(monkeypatch):
 class TestAblationRun:
     def test_what_is_missing_is_run_and_then_drawn(self, small, tmp_path, capsys):
         assert small.run(tmp_path / "data", False, in_process, quiet=True) == []
-        assert keys(tmp_path / "data") == [job.key for job in small.plan(False)]
+        assert keys(tmp_path / "data") == [job.key for job in small.plan_jobs(False)]
         (path,) = small.plot(tmp_path / "data", tmp_path / "out", False)
         assert path == tmp_path / "out" / "ablation-small.png"
         picture_of(path)
@@ -223,16 +227,16 @@ class TestAblationRun:
         assert [label for label, _ in drawn] == ["spread 0.5", "spread 2.0"]
         for (_, band), spread in zip(drawn, (0.5, 2.0), strict=True):
             chosen = [row["curve"] for row in rows if row["settings"]["spread"] == spread]
-            assert band.steps.tolist() == marks_of(150)
+            assert band.steps.tolist() == place_marks(150)
             assert band.middle == pytest.approx(np.mean(chosen, axis=0)[:, 1])
 
     def test_runs_that_are_not_there_are_told_and_the_others_drawn(self, small, tmp_path, capsys):
-        bench.complete(small.plan(False)[:3], tmp_path, in_process, quiet=True)
+        bench.complete(small.plan_jobs(False)[:3], tmp_path, in_process, quiet=True)
         small.plot(tmp_path, tmp_path, False)
         assert f"3 of 6 runs are not in {tmp_path}; the picture shows the others" in capsys.readouterr().err
 
     def test_records_of_other_jobs_are_not_drawn(self, small, tmp_path):
-        bench.complete(plan(["cartpole"], ["random"], [1], 100, 2), tmp_path, in_process, quiet=True)
+        bench.complete(plan_jobs(["cartpole"], ["random"], [1], 100, 2), tmp_path, in_process, quiet=True)
         with pytest.raises(ArtefactError, match="no data of the figure ablation-small in"):
             small.plot(tmp_path, tmp_path, False)
 
@@ -250,16 +254,16 @@ class TestBenchmarkPlan:
             (20_000, 50_000, 200_000),
             strict=True,
         ):
-            expected |= {job.key for job in plan([env], gradients, PAPER_SEEDS, slow, 100)}
-            expected |= {job.key for job in plan([env], ["sac", "sac-tuned"], PAPER_SEEDS[:5], sac, 100)}
-            expected |= {job.key for job in plan([env], others, PAPER_SEEDS, fast, 100)}
-        planned = [job.key for job in benchmark.plan(False)]
+            expected |= {job.key for job in plan_jobs([env], gradients, PAPER_SEEDS, slow, 100)}
+            expected |= {job.key for job in plan_jobs([env], ["sac", "sac-tuned"], PAPER_SEEDS[:5], sac, 100)}
+            expected |= {job.key for job in plan_jobs([env], others, PAPER_SEEDS, fast, 100)}
+        planned = [job.key for job in benchmark.plan_jobs(False)]
         assert len(planned) == len(set(planned)) == 480
         assert set(planned) == expected
 
     def test_every_curve_has_its_runs_and_every_run_its_curve(self):
         drawn = {*benchmark.PAPER, *benchmark.IN_PARAMETER_SPACE, *benchmark.IN_ACTION_SPACE}
-        assert drawn == {job.method for job in benchmark.plan(False)} <= set(baselines.METHODS)
+        assert drawn == {job.method for job in benchmark.plan_jobs(False)} <= set(baselines.METHODS)
 
     @pytest.mark.parametrize(
         "looks", [benchmark.PAPER, benchmark.IN_PARAMETER_SPACE, benchmark.IN_ACTION_SPACE]
@@ -268,14 +272,14 @@ class TestBenchmarkPlan:
         assert len({(look.colour, look.line) for look in looks.values()}) == len(looks)
 
     def test_unfinished_methods_are_counted_on_their_task_only(self):
-        wanted = plan(["cartpole", "swimmer"], ["random", "ars"], [1, 2, 3], 100, 2)
+        wanted = plan_jobs(["cartpole", "swimmer"], ["random", "ars"], [1, 2, 3], 100, 2)
         groups = {
             ("cartpole", "random"): RUNS[:3],
             ("cartpole", "ars"): RUNS[:1],
             ("swimmer", "ars"): RUNS[:3],
         }
-        assert benchmark.unfinished(wanted, groups, "cartpole") == {"ars": "1/3"}
-        assert benchmark.unfinished(wanted, groups, "swimmer") == {"random": "0/3"}
+        assert benchmark.count_unfinished(wanted, groups, "cartpole") == {"ars": "1/3"}
+        assert benchmark.count_unfinished(wanted, groups, "swimmer") == {"random": "0/3"}
 
 
 class TestSurrogate:
@@ -297,7 +301,7 @@ class TestSurrogate:
             for i, n in enumerate(lengths)
         ]
         line, sigma, delta = rng.normal(size=(3, 3)), 1.7, 0.2
-        found = surrogate.along(policy, line, data, sigma, delta)
+        found = surrogate.estimate_along(policy, line, data, sigma, delta)
         paths = [
             [(o.tolist(), a.tolist()) for o, a in zip(t.observations[:n], t.actions[:n], strict=True)]
             for t, n in zip(data, lengths, strict=True)
@@ -320,17 +324,17 @@ class TestSurrogate:
     def test_the_truth_is_that_of_fresh_episodes(self):
         env, policy = make("cartpole"), linear(4, 1)
         line = np.array([[0, 0, 0, 0, 0], [0, 0, -60, -10, 0]], np.float32)
-        mean, deviation = surrogate.truth(env, policy, line, episodes=6)
+        mean, deviation = surrogate.measure_truth(env, policy, line, episodes=6)
         for k, theta in enumerate(line):
             returns = [rollout(env, policy, theta, FIRST_EVALUATION_SEED + i).rewards.sum() for i in range(6)]
             assert mean[k] == pytest.approx(np.mean(returns), rel=1e-3)
             assert deviation[k] == pytest.approx(np.std(returns), rel=1e-3)
 
     def test_the_direction_is_a_unit_vector_that_the_seed_decides(self):
-        v = surrogate.direction(3, 7)
+        v = surrogate.draw_direction(3, 7)
         assert np.linalg.norm(v) == pytest.approx(1)
-        assert np.array_equal(v, surrogate.direction(3, 7))
-        assert abs(v @ surrogate.direction(4, 7)) < 0.99
+        assert np.array_equal(v, surrogate.draw_direction(3, 7))
+        assert abs(v @ surrogate.draw_direction(4, 7)) < 0.99
 
     def test_the_committed_section_can_be_computed_again(self):
         """Its data come from the policies and seeds it names: the returns on the line are those of rollouts."""
@@ -340,10 +344,10 @@ class TestSurrogate:
         env, policy = make("cartpole"), squashed(linear(4, 1), (-10.0,), (10.0,))
         best, towards = np.array(found["theta"]), np.array(found["direction"])
         middle = np.argmin(np.abs(found["x"]))
-        mean, _ = surrogate.truth(env, policy, best[None].astype(np.float32), settings.episodes)
+        mean, _ = surrogate.measure_truth(env, policy, best[None].astype(np.float32), settings.episodes)
         assert mean[0] > 990
         assert found["truth"]["mean"][middle] == pytest.approx(mean[0], rel=1e-3)
-        assert towards == pytest.approx(surrogate.direction(settings.seed, 5), abs=1e-6)
+        assert towards == pytest.approx(surrogate.draw_direction(settings.seed, 5), abs=1e-6)
         assert len(found["surrogate"]) == 3
         for belief in found["surrogate"]:
             ess = np.array(belief["ess"])
@@ -390,7 +394,7 @@ class TestCommand:
         path = tiny / "runs/figures/surrogate-quick" / surrogate.FILE
         first = path.read_bytes()
         picture_of(tiny / "runs/figures/surrogate.png")
-        monkeypatch.setattr(surrogate, "section", never)
+        monkeypatch.setattr(surrogate, "compute_section", never)
         assert main(["figure", "surrogate", "--quick", "--out", str(tiny / "again")]) == 0
         picture_of(tiny / "again/surrogate.png")
         assert path.read_bytes() == first
@@ -402,10 +406,10 @@ class TestCommand:
         found = json.loads((tiny / "runs/figures/surrogate-quick" / surrogate.FILE).read_text())
         assert len(found["x"]) == len(found["truth"]["mean"]) == 7
 
-    @pytest.mark.parametrize("name", figures.HOMES)
+    @pytest.mark.parametrize("name", figures.MODULES)
     def test_the_committed_data_are_drawn_without_computing(self, name, tmp_path, monkeypatch):
         monkeypatch.setattr(workers, "run_locally", never)
-        monkeypatch.setattr(surrogate, "section", never)
+        monkeypatch.setattr(surrogate, "compute_section", never)
         monkeypatch.chdir(ROOT)
         assert main(["figure", name, "--redraw", "--out", str(tmp_path)]) == 0
         image = picture_of(tmp_path / f"{name}.png")
@@ -415,7 +419,7 @@ class TestCommand:
         "name", ["benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"]
     )
     def test_the_committed_runs_are_complete(self, name):
-        planned = [job.key for job in figures.figure(name).plan(False)]
+        planned = [job.key for job in figures.load_figure(name).plan_jobs(False)]
         assert sorted(keys(ROOT / "benchmarks/figures" / name)) == sorted(planned)
 
     def test_a_killed_figure_goes_on_and_counts_nothing_twice(self, tmp_path):
@@ -476,8 +480,8 @@ sys.exit(main(["figure", "benchmark", "--quick", "--quiet"]))
         """Whoever has the data can draw: no PyTorch for a curve of PPO."""
         part = benchmark.Part(("ppo-paper",), {"cartpole": 200}, (1,), 2)
         monkeypatch.setattr(benchmark, "SETTINGS", (part,))
-        (job,) = benchmark.plan(False)
-        record = {"key": job.key, **job._asdict(), "curve": [[m, 1.0] for m in marks_of(200)]}
+        (job,) = benchmark.plan_jobs(False)
+        record = {"key": job.key, **job._asdict(), "curve": [[m, 1.0] for m in place_marks(200)]}
         (tiny / "data").mkdir()
         (tiny / "data" / "records.jsonl").write_text(json.dumps(record) + "\n")
         monkeypatch.setattr("ddopg.baselines.find_spec", lambda name: None)
@@ -485,13 +489,13 @@ sys.exit(main(["figure", "benchmark", "--quick", "--quiet"]))
 
     def test_data_come_from_the_clone_if_there_is_one(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        assert figures.home_of_data("surrogate", False) == Path("runs/figures/surrogate")
+        assert figures.choose_data_directory("surrogate", False) == Path("runs/figures/surrogate")
         (tmp_path / "benchmarks/figures/surrogate").mkdir(parents=True)
-        assert figures.home_of_data("surrogate", False) == Path("benchmarks/figures/surrogate")
-        assert figures.home_of_data("surrogate", True) == Path("runs/figures/surrogate-quick")
-        assert figures.home_of_data("benchmark", False) == Path("runs/figures/benchmark")
+        assert figures.choose_data_directory("surrogate", False) == Path("benchmarks/figures/surrogate")
+        assert figures.choose_data_directory("surrogate", True) == Path("runs/figures/surrogate-quick")
+        assert figures.choose_data_directory("benchmark", False) == Path("runs/figures/benchmark")
 
-    @pytest.mark.parametrize("name", figures.HOMES)
+    @pytest.mark.parametrize("name", figures.MODULES)
     def test_drawing_without_data_is_explained(self, name, tiny, capsys):
         assert main(["figure", name, "--redraw"]) == 2
         told = capsys.readouterr().err
@@ -508,13 +512,13 @@ sys.exit(main(["figure", "benchmark", "--quick", "--quiet"]))
         assert ended.value.code == 2
         assert "ablation-historie" in capsys.readouterr().err
         with pytest.raises(UnknownNameError, match="no figure called 'ablation-historie'; did you mean"):
-            figures.figure("ablation-historie")
+            figures.load_figure("ablation-historie")
 
     def test_the_command_knows_every_figure(self):
         assert Figure.__annotations__["name"].count("FigureName") == 1
         from ddopg.cli.options import FigureName
 
-        assert set(FigureName.__args__) == set(figures.HOMES)
+        assert set(FigureName.__args__) == set(figures.MODULES)
 
     @pytest.mark.parametrize("content", ["", "[1]", '{"x": 1}'])
     def test_data_that_are_none_are_explained(self, content, tiny, capsys):
@@ -537,9 +541,12 @@ sys.exit(main(["figure", "benchmark", "--quick", "--quiet"]))
 
 
 def test_methods_of_different_budgets_do_not_share_a_table():
-    short, long = plan(["cartpole"], ["random"], [1, 2], 100, 2), plan(["cartpole"], ["ars"], [1], 200, 2)
-    both = plan(["cartpole"], ["cmaes"], [1], 100, 2)
-    assert bench.same_budgets([*short, *long, *both]) == [[*short, *both], long]
+    short, long = (
+        plan_jobs(["cartpole"], ["random"], [1, 2], 100, 2),
+        plan_jobs(["cartpole"], ["ars"], [1], 200, 2),
+    )
+    both = plan_jobs(["cartpole"], ["cmaes"], [1], 100, 2)
+    assert bench.group_by_budget([*short, *long, *both]) == [[*short, *both], long]
 
 
 def test_waiting_for_a_figure_names_its_own_option(tmp_path):
@@ -547,9 +554,9 @@ def test_waiting_for_a_figure_names_its_own_option(tmp_path):
 
     started = time.monotonic()
     with (
-        records.sole_writer(tmp_path),
+        records.lock_records(tmp_path),
         pytest.raises(ArtefactError, match="choose another --data"),
-        records.sole_writer(tmp_path, "--data"),
+        records.lock_records(tmp_path, "--data"),
     ):
         pass
     assert time.monotonic() - started < 5

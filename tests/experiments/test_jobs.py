@@ -9,7 +9,7 @@ from ddopg.baselines.base import Checkpoint
 from ddopg.baselines.settings import RandomSettings
 from ddopg.core.seeding import FIRST_EVALUATION_SEED
 from ddopg.errors import RolloutError
-from ddopg.experiments.bench.jobs import Job, Judge, learning_curve, marks_of, plan, run
+from ddopg.experiments.bench.jobs import Job, Judge, measure_learning_curve, place_marks, plan_jobs, run
 from ddopg.policies import linear
 from ddopg.support.records import to_dict
 from tests.worlds import Logged
@@ -42,7 +42,7 @@ class TestKey:
         assert job(**changes).key != job().key
 
     def test_a_plan_holds_every_combination_once(self):
-        jobs = plan(["cartpole", "swimmer"], ["random", "cmaes"], [1, 2, 3], 100, 5)
+        jobs = plan_jobs(["cartpole", "swimmer"], ["random", "cmaes"], [1, 2, 3], 100, 5)
         assert len({j.key for j in jobs}) == 12
         assert {(j.env, j.method, j.seed) for j in jobs[:4]} == {
             (env, method, 1) for env in ("cartpole", "swimmer") for method in ("random", "cmaes")
@@ -54,10 +54,10 @@ class TestCurve:
 
     def curve(self, steps, budget):
         checkpoints = (Checkpoint(s, linear(1, 1), np.array([float(s)])) for s in steps)
-        return learning_curve(checkpoints, budget, lambda checkpoint: checkpoint.theta[0])
+        return measure_learning_curve(checkpoints, budget, lambda checkpoint: checkpoint.theta[0])
 
     def test_the_grid_is_every_2_percent(self):
-        assert marks_of(1000) == list(range(20, 1001, 20))
+        assert place_marks(1000) == list(range(20, 1001, 20))
 
     def test_at_a_mark_counts_what_was_known_by_then(self):
         curve, used = self.curve([0, 30, 39, 41, 70, 100, 110], budget=100)
@@ -77,13 +77,13 @@ class TestCurve:
         checkpoints = (
             taken.append(s) or Checkpoint(s, linear(1, 1), np.zeros(2)) for s in range(0, 1000, 10)
         )
-        learning_curve(checkpoints, 100, lambda checkpoint: 0.0)
+        measure_learning_curve(checkpoints, 100, lambda checkpoint: 0.0)
         assert taken[-1] == 100
 
     def test_progress_ends_at_one(self):
         shares = []
         checkpoints = (Checkpoint(s, linear(1, 1), np.zeros(2)) for s in (0, 50, 120))
-        learning_curve(checkpoints, 100, lambda checkpoint: 0.0, shares.append)
+        measure_learning_curve(checkpoints, 100, lambda checkpoint: 0.0, shares.append)
         assert shares == [0.5, 1.0]
 
 
@@ -98,7 +98,7 @@ class TestRun:
         assert {name: record[name] for name in Job._fields} == job()._asdict()
         assert record["steps"] == 90
         assert "jax" in record["packages"]
-        assert [mark for mark, _ in record["curve"]] == marks_of(90)
+        assert [mark for mark, _ in record["curve"]] == place_marks(90)
         assert json.loads(json.dumps(record)) == record
 
     def test_evaluation_takes_its_own_episodes_and_learning_never_those(self, record):
@@ -134,10 +134,10 @@ class TestRun:
         judge = Judge(WORLD, seed=1, episodes=3)
         policy = linear(1, 1)
         for theta in (np.zeros(2), np.zeros(2), np.ones(2)):
-            judge.value(Checkpoint(0, policy, theta.astype(np.float32)))
+            judge.evaluate(Checkpoint(0, policy, theta.astype(np.float32)))
         assert len(Logged.seeds) == 6
 
     def test_a_policy_is_judged_by_its_mean_return(self):
         """a = 1 + 1·1 = 2 against the goal 0.5: −2.25 in each of three steps."""
         judge = Judge(WORLD, seed=1, episodes=2)
-        assert judge.value(Checkpoint(0, linear(1, 1), np.ones(2, np.float32))) == pytest.approx(-6.75)
+        assert judge.evaluate(Checkpoint(0, linear(1, 1), np.ones(2, np.float32))) == pytest.approx(-6.75)

@@ -73,7 +73,7 @@ def test_a_directory_has_one_writer_and_a_dead_one_does_not_count(tmp_path):
     code = f"""
 import sys, time, pathlib
 from ddopg.experiments.bench import records
-with records.sole_writer(pathlib.Path({str(tmp_path)!r})):
+with records.lock_records(pathlib.Path({str(tmp_path)!r})):
     print("holding", flush=True)
     time.sleep(60)
 """
@@ -81,11 +81,11 @@ with records.sole_writer(pathlib.Path({str(tmp_path)!r})):
         assert holder.stdout.readline() == "holding\n"
         with (
             pytest.raises(ArtefactError, match="another benchmark is writing"),
-            records.sole_writer(tmp_path),
+            records.lock_records(tmp_path),
         ):
             pass
         holder.kill()
-    with records.sole_writer(tmp_path):
+    with records.lock_records(tmp_path):
         pass
 
 
@@ -93,6 +93,6 @@ def test_a_lock_that_cannot_be_made_is_not_taken_for_another_writer(tmp_path):
     (tmp_path / "lock").mkdir()
     with (
         pytest.raises(ArtefactError, match=r"cannot write into .*: Is a directory; choose .* with --data"),
-        records.sole_writer(tmp_path, "--data"),
+        records.lock_records(tmp_path, "--data"),
     ):
         pass

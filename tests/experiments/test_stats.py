@@ -120,11 +120,11 @@ class TestSummary:
 class TestOverall:
     def test_scores_are_0_for_nothing_and_1_for_the_best_known(self):
         for env, references in stats.REFERENCES.items():
-            assert stats.normalised(np.array(references), env).tolist() == [0, 1]
+            assert stats.normalise(np.array(references), env).tolist() == [0, 1]
             assert references[0] < stats.SOLVED[env] < references[1] or env == "cartpole"
 
     def test_tasks_count_the_same_whatever_their_unit(self):
         last = {"cartpole": np.full(4, 1000.0), "mountaincar": np.full(4, -417.0)}
-        value, interval = stats.overall(last, np.random.default_rng(0))
+        value, interval = stats.summarise_tasks(last, np.random.default_rng(0))
         assert value == 0.5
         assert interval == (0.5, 0.5)

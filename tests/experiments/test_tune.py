@@ -27,7 +27,7 @@ from ddopg.experiments.bench.stats import iqm
 from ddopg.experiments.bench.workers import Done, Failed, Progressed
 from ddopg.experiments.tuning import ranges, storages, trials, verdict
 from ddopg.experiments.tuning import study as studies
-from ddopg.experiments.tuning.ranges import Range, space_of
+from ddopg.experiments.tuning.ranges import Range, choose_space
 from ddopg.experiments.tuning.study import Plan
 from ddopg.experiments.tuning.trials import Crew
 from ddopg.support.records import flatten, to_dict
@@ -47,7 +47,7 @@ def address(directory):
 
 @pytest.fixture
 def study(tmp_path):
-    with studies.opened(address(tmp_path), "mine", PLAN, 0) as made:
+    with studies.open_study(address(tmp_path), "mine", PLAN, 0) as made:
         yield made
 
 
@@ -90,15 +90,15 @@ def stored(directory):
 class TestRanges:
     @pytest.mark.parametrize("name", ranges.USUAL)
     def test_every_preset_lies_within_what_is_usually_searched(self, name):
-        own = ranges.start_of(name, space_of(name))
+        own = ranges.find_start(name, choose_space(name))
         assert own is not None
-        assert ranges.configured(name, own) == preset(name)
+        assert ranges.apply_values(name, own) == preset(name)
 
     def test_every_range_is_of_a_setting_and_sound_at_both_ends(self):
         known = flatten(to_dict(preset("default")))
         for name in ranges.RANGES:
             assert name in known
-            assert space_of("default", [name]) == {name: ranges.RANGES[name]}
+            assert choose_space("default", [name]) == {name: ranges.RANGES[name]}
 
     def test_params_restrict_and_a_file_gives_ranges(self, tmp_path):
         path = tmp_path / "ranges.toml"
@@ -106,14 +106,14 @@ class TestRanges:
             '"search.radius" = {low = 1, high = 2}\n[search]\nsteps = {low = 5, high = 9, log = true}\n'
             '[selection]\nrule = ["latest", "best"]\n'
         )
-        space = space_of("default", file=path)
+        space = choose_space("default", file=path)
         assert space == {
             "search.radius": Range(1.0, 2.0, False),
             "search.steps": Range(5, 9, True),
             "selection.rule": ("latest", "best"),
         }
         assert (space["search.radius"].whole, space["search.steps"].whole) == (False, True)
-        assert list(space_of("default", ["search.steps", "restart.threshold"], path)) == [
+        assert list(choose_space("default", ["search.steps", "restart.threshold"], path)) == [
             "search.steps",
             "restart.threshold",
         ]
@@ -142,13 +142,13 @@ class TestRanges:
         path = tmp_path / "ranges.toml"
         path.write_text(text)
         with pytest.raises(ConfigError) as caught:
-            space_of("default", params, path)
+            choose_space("default", params, path)
         assert message in str(caught.value)
 
     def test_a_preset_outside_the_ranges_is_no_trial(self):
-        assert ranges.start_of("default", {"exploration.noise": Range(2.0, 3.0)}) is None
-        assert ranges.start_of("default", {"selection.rule": ("best", "rank")}) is None
-        assert ranges.start_of("default", {"policy.hidden": ([], [8])}) == {"policy.hidden": []}
+        assert ranges.find_start("default", {"exploration.noise": Range(2.0, 3.0)}) is None
+        assert ranges.find_start("default", {"selection.rule": ("best", "rank")}) is None
+        assert ranges.find_start("default", {"policy.hidden": ([], [8])}) == {"policy.hidden": []}
 
 
 class TestTrials:
@@ -163,7 +163,7 @@ class TestTrials:
 
     def test_the_score_is_the_mean_over_the_curve_or_its_end(self):
         curve = [[1, 0.0], [2, 1.0], [3, 5.0]]
-        assert (trials.score_of(curve, "area"), trials.score_of(curve, "final")) == (2.0, 5.0)
+        assert (trials.score_curve(curve, "area"), trials.score_curve(curve, "final")) == (2.0, 5.0)
 
     def test_trials_that_are_worse_on_three_seeds_of_three_end_there(self, study):
         jobs = work(Crew(study, PLAN, 8), noise)
@@ -212,12 +212,12 @@ class TestTrials:
         crew.give_up()
         jobs = work(Crew(study, PLAN, 3), noise)
         assert jobs[0].settings == to_dict(preset("default"))
-        assert studies.finished(study) == 3
+        assert studies.count_finished(study) == 3
 
     def test_the_same_seed_repeats_a_search_and_another_does_not(self, tmp_path):
         def drawn(name, seed):
             plan = PLAN._replace(seeds=(7000,))
-            with studies.opened(address(tmp_path), name, plan, seed) as study:
+            with studies.open_study(address(tmp_path), name, plan, seed) as study:
                 work(Crew(study, plan, 11), noise)
                 return [trial.params for trial in study.trials]
 
@@ -227,13 +227,13 @@ class TestTrials:
 class TestSharing:
     def test_two_crews_finish_exactly_what_is_wanted_and_draw_differently(self, tmp_path):
         with (
-            studies.opened(address(tmp_path), "mine", PLAN, 0) as one,
-            studies.opened(address(tmp_path), "mine", PLAN, 0) as other,
+            studies.open_study(address(tmp_path), "mine", PLAN, 0) as one,
+            studies.open_study(address(tmp_path), "mine", PLAN, 0) as other,
         ):
             crews = Crew(one, PLAN, 9), Crew(other, PLAN, 9)
             while any(work(crew, noise, most=1) for crew in crews):
                 pass
-            assert studies.finished(one) == len(one.trials) == 9
+            assert studies.count_finished(one) == len(one.trials) == 9
             assert len({tuple(t.params.values()) for t in one.trials}) == 9
 
     def test_processes_that_begin_a_study_at_the_same_instant_do_not_disturb_each_other(self, tmp_path):
@@ -241,19 +241,21 @@ class TestSharing:
 
         def begin(number):
             gate.wait()
-            with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
+            with studies.open_study(address(tmp_path), "mine", PLAN, 0) as study:
                 return study.study_name
 
         with ThreadPoolExecutor(3) as pool:
             assert list(pool.map(begin, range(3))) == ["mine"] * 3
-        with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
+        with studies.open_study(address(tmp_path), "mine", PLAN, 0) as study:
             assert len(study.trials) == 1
 
     def test_a_trial_too_many_is_given_back_before_anything_is_run(self, study, monkeypatch):
         work(Crew(study, PLAN, 2), noise)
-        monkeypatch.setattr(studies, "to_begin", lambda study, wanted: True)  # as if another had been faster
+        monkeypatch.setattr(
+            studies, "has_work_left", lambda study, wanted: True
+        )  # as if another had been faster
         assert Crew(study, PLAN, 2).next_job() is None
-        assert studies.finished(study) == 2
+        assert studies.count_finished(study) == 2
         (given_back,) = [t for t in study.trials if t.state == TrialState.FAIL]
         assert given_back.user_attrs["surplus"]
         assert not given_back.intermediate_values
@@ -272,36 +274,36 @@ class TestSharing:
         monkeypatch.setattr(storages, "HEARTBEAT", 1)
         monkeypatch.setattr(storages, "GRACE", 1)
         with (
-            studies.opened(address(tmp_path), "mine", PLAN, 0) as one,
-            studies.opened(address(tmp_path), "mine", PLAN, 0) as other,
+            studies.open_study(address(tmp_path), "mine", PLAN, 0) as one,
+            studies.open_study(address(tmp_path), "mine", PLAN, 0) as other,
         ):
             dead = Crew(one, PLAN, 1)
             work(dead, noise, most=3)
             assert Crew(other, PLAN, 1).next_job() is None
-            wait_until(lambda: studies.revive(other) or studies.to_begin(other, 1), seconds=10)
+            wait_until(lambda: studies.revive(other) or studies.has_work_left(other, 1), seconds=10)
             studies.revive(one)
             assert [t.state for t in other.trials] == [TrialState.FAIL, TrialState.WAITING]
             assert len(work(Crew(other, PLAN, 1), noise)) == 2
             work(dead, noise)  # it was not dead: what it has to say comes too late, and is not counted
-            assert studies.finished(other) == 1
+            assert studies.count_finished(other) == 1
             assert not dead.open
 
     def test_a_process_that_died_before_its_first_sign_of_life_is_noticed_too(self, tmp_path, monkeypatch):
         monkeypatch.setattr(storages, "HEARTBEAT", 1)
         monkeypatch.setattr(storages, "GRACE", 1)
-        with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
+        with studies.open_study(address(tmp_path), "mine", PLAN, 0) as study:
             with pytest.warns(UserWarning, match="Heartbeat"):
                 study.ask()
-            wait_until(lambda: studies.revive(study) or studies.to_begin(study, 1), seconds=10)
+            wait_until(lambda: studies.revive(study) or studies.has_work_left(study, 1), seconds=10)
             assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
 
     def test_a_living_process_keeps_its_trial(self, tmp_path, monkeypatch):
         monkeypatch.setattr(storages, "HEARTBEAT", 1)
         monkeypatch.setattr(storages, "GRACE", 2)
-        with studies.opened(address(tmp_path), "mine", PLAN, 0) as study:
+        with studies.open_study(address(tmp_path), "mine", PLAN, 0) as study:
             crew = Crew(study, PLAN, 1)
             crew.next_job()
-            with studies.signs_of_life(study, lambda: [one.trial for one in crew.open.values()]):
+            with studies.keep_alive(study, lambda: [one.trial for one in crew.open.values()]):
                 time.sleep(4.5)
                 studies.revive(study)
             assert [t.state for t in study.trials] == [TrialState.RUNNING]
@@ -309,11 +311,14 @@ class TestSharing:
     def test_another_plan_is_refused(self, study, tmp_path):
         with (
             pytest.raises(ConfigError, match="was begun with steps 40, this command says 41"),
-            studies.opened(address(tmp_path), "mine", PLAN._replace(steps=41), 0),
+            studies.open_study(address(tmp_path), "mine", PLAN._replace(steps=41), 0),
         ):
             raise AssertionError
         changed = PLAN._replace(space={"exploration.noise": Range(0.3, 3.0)})
-        with pytest.raises(ConfigError, match="space"), studies.opened(address(tmp_path), "mine", changed, 0):
+        with (
+            pytest.raises(ConfigError, match="space"),
+            studies.open_study(address(tmp_path), "mine", changed, 0),
+        ):
             raise AssertionError
 
     def test_nothing_in_the_storage_is_a_pickle(self, study, tmp_path):
@@ -326,7 +331,7 @@ class TestVerdict:
 
     def compared(self, tmp_path, gain, plan=PLAN):
         """The verdict where the tuned setting gains `gain(seed)`."""
-        jobs = verdict.jobs_of(plan, {"search.steps": 3}, self.fresh)
+        jobs = verdict.make_jobs(plan, {"search.steps": 3}, self.fresh)
 
         def execute(jobs):
             for job in jobs:
@@ -373,7 +378,7 @@ class TestCommand:
         assert flatten(to_dict(config)) == flatten(to_dict(preset("default"))) | told["changes"]
         if told["changes"]:
             assert told["note"]["fresh_seeds"] == [8000, 8001, 8002, 8003, 8004]
-            assert len(bench.finished(tmp_path)) == 10
+            assert len(bench.read_finished(tmp_path)) == 10
         before = path.read_bytes()
         assert main(options) == 0  # nothing is run again, the same is said
         assert path.read_bytes() == before
@@ -390,7 +395,7 @@ class TestCommand:
         found = Counter(state for state, _ in stored(tmp_path))
         assert found["COMPLETE"] + found["PRUNED"] == 4
         assert not {"RUNNING", "WAITING"} & set(found)
-        with studies.opened(address(tmp_path), f"{WORLD}-default", plan_in(tmp_path), 0) as study:
+        with studies.open_study(address(tmp_path), f"{WORLD}-default", plan_in(tmp_path), 0) as study:
             ended = [t for t in study.trials if t.state in studies.FINISHED]
             assert len({tuple(t.params.values()) for t in ended}) == 4
         assert (tmp_path / "a" / "preset.json").exists()
@@ -483,7 +488,7 @@ def test_a_source_that_dries_up_for_a_while_is_asked_again():
         given.append(jobs[len(given)])
         return given[-1]
 
-    for event in workers.run_from(source, workers.locally(2)):
+    for event in workers.run_from(source, workers.use_processes(2)):
         if isinstance(event, Done):
             ended.append(event.job.seed)
     assert ended == [1, 2]
@@ -498,12 +503,12 @@ class TestDeadWorkers:
 
     @staticmethod
     def results(out):
-        with studies.opened(address(out), f"{TRAPPED}-default", plan_of(TRAPPED, out), 0) as study:
+        with studies.open_study(address(out), f"{TRAPPED}-default", plan_of(TRAPPED, out), 0) as study:
             found = [
                 (t.number, t.state, t.value, t.params, t.intermediate_values, t.user_attrs.get("failure"))
                 for t in study.get_trials()
             ]
-        return found, sorted((row["method"], row["seed"]) for row in bench.finished(out).values())
+        return found, sorted((row["method"], row["seed"]) for row in bench.read_finished(out).values())
 
     def test_a_run_whose_worker_is_killed_is_begun_anew_and_counted_once(self, where, trap, tmp_path):
         options = ["tune", TRAPPED, *QUICK, "--trials", "3", "--workers", "1"]
@@ -519,7 +524,7 @@ class TestDeadWorkers:
         from ddopg.experiments.bench.jobs import make_job
 
         jobs = [make_job(f"tests.worlds:{name}-v0", "random", 1, 6, 1) for name in ("Dies", "Follow")]
-        events = list(workers.run_all(jobs, workers.locally(1), again=2))
+        events = list(workers.run_all(jobs, workers.use_processes(1), again=2))
         beginnings = [e for e in events if isinstance(e, Progressed) and e.job == jobs[0]]
         assert len(beginnings) == 2
         (failed,) = [event for event in events if isinstance(event, Failed)]

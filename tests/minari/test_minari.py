@@ -130,9 +130,11 @@ class TestExport:
         theta = 3 * np.random.default_rng(0).standard_normal(policy.size).astype(np.float32)
         trajectory = play_once(env, policy, theta, seed=1)
         assert np.any(trajectory.rewards != play_once(gym.Wrapper(env), policy, theta, seed=1).rewards)
-        assert writing_module._last_observation(env, trajectory) is not None
+        assert writing_module._replay_last_observation(env, trajectory) is not None
         assert (
-            writing_module._last_observation(env, trajectory._replace(rewards=trajectory.rewards + 1e-3))
+            writing_module._replay_last_observation(
+                env, trajectory._replace(rewards=trajectory.rewards + 1e-3)
+            )
             is None
         )
 
@@ -190,14 +192,14 @@ class TestExport:
         def broken(*arguments):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(writing_module, "_episode_metadata", broken)
+        monkeypatch.setattr(writing_module, "_describe_episode", broken)
         with pytest.raises(StoreError, match="No space left on device"):
             export(run, NAME)
         assert not (home / NAME).exists()
         monkeypatch.undo()
         monkeypatch.setenv("MINARI_DATASETS_PATH", str(home))
         export(robot, NAME)
-        monkeypatch.setattr(writing_module, "_episode_metadata", broken)
+        monkeypatch.setattr(writing_module, "_describe_episode", broken)
         with pytest.raises(StoreError):
             export(run, NAME, overwrite=True)
         assert minari.load_dataset(NAME).total_episodes == 3

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from ddopg import report
-from ddopg.cli.reproduce import recipe
+from ddopg.cli.reproduce import make_recipe
 from ddopg.core import estimators
 from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.policy_building import build_policy
 from ddopg.core.surrogate import ESTIMATORS, estimate, log_weights, weighted
 from ddopg.report import section
-from ddopg.report.page import document
+from ddopg.report.page import build_page
 from tests.report import conftest
 from tests.report.conftest import data_of, unpacked, with_estimator
 
@@ -146,7 +146,9 @@ def test_an_estimator_that_the_page_does_not_know_is_its_dotted_line(visit, read
     monkeypatch.setitem(ESTIMATORS, "doubled", lambda log_w, data, config: 2 * weighted(log_w, data, config))
     path = tmp_path / "page.html"
     doubled = with_estimator(readings[3], "doubled")
-    path.write_text(document(report.collected([doubled], "now", recipe) | {"command": "ddopg report"}))
+    path.write_text(
+        build_page(report.collect_data([doubled], "now", make_recipe) | {"command": "ddopg report"})
+    )
     seen = visit(path)
     assert "The run itself estimates otherwise, with the estimator “doubled”;" in seen.page.inner_text(
         "#section-fine"
@@ -234,9 +236,11 @@ def test_at_the_runs_sigma_it_is_the_surrogate_of_a_run_with_the_papers_estimato
     seen.page.select_option("#run", "3")
     policy, config = build_policy(reading.about.problem, reading.about.config), reading.about.config.surrogate
     data = build_surrogate_data(reading.state, policy, reading.about.config).data
-    sample = section.sampled(reading, policy)
-    (line, *_) = section.lines(reading, sample)
-    thetas = section.policies_on(line, reading.state.incumbent.theta, sample.param_scale).astype(np.float32)
+    sample = section.choose_sample(reading, policy)
+    (line, *_) = section.choose_lines(reading, sample)
+    thetas = section.place_policies(line, reading.state.incumbent.theta, sample.param_scale).astype(
+        np.float32
+    )
     found = np.array(seen.page.evaluate(CURVE))
     bound = reading.state.return_bound
     believe = jax.jit(lambda at: estimate(log_weights(policy, at, data, config), data, bound, config))
@@ -283,7 +287,7 @@ def test_a_hostile_name_stays_a_name(visit, readings, tmp_path):
     about = readings[0].about._replace(environment=EVIL, version=EVIL)
     hostile = readings[0]._replace(about=about, purposes=[EVIL, *readings[0].purposes[1:]])
     path = tmp_path / "hostile.html"
-    path.write_text(document(report.collected([hostile], EVIL, recipe) | {"command": EVIL}))
+    path.write_text(build_page(report.collect_data([hostile], EVIL, make_recipe) | {"command": EVIL}))
     seen = visit(path)
     assert EVIL in seen.page.inner_text("h1")
     assert seen.page.locator("img").count() == 0
@@ -306,7 +310,7 @@ def test_a_video_in_the_directory_plays(visit, directories, tmp_path):
     words = ("play", run, "--video", run / "policy.mp4")
     subprocess.run([sys.executable, "-m", "ddopg", *map(str, words)], check=True, capture_output=True)
     path = tmp_path / "page.html"
-    report.write([run], path, "now", recipe)
+    report.write([run], path, "now", make_recipe)
     seen = visit(path)
     seen.page.wait_for_function("document.querySelector('video').readyState >= 2")
     assert seen.page.evaluate("document.querySelector('video').videoWidth") > 0
@@ -316,7 +320,9 @@ def test_a_video_in_the_directory_plays(visit, directories, tmp_path):
 def test_a_run_without_a_surrogate_or_a_video_says_so(visit, readings, tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MOST_SECTIONS", 0)
     path = tmp_path / "page.html"
-    path.write_text(document(report.collected(readings[:1], "now", recipe) | {"command": "ddopg report"}))
+    path.write_text(
+        build_page(report.collect_data(readings[:1], "now", make_recipe) | {"command": "ddopg report"})
+    )
     seen = visit(path)
     assert "Only the first 0 runs" in seen.page.inner_text("#section-words")
     assert not seen.page.is_visible("#sigma")

@@ -15,7 +15,7 @@ import ddopg
 from ddopg import report
 from ddopg.cli import reproduce
 from ddopg.cli.main import main, parse
-from ddopg.cli.reproduce import recipe
+from ddopg.cli.reproduce import make_recipe
 from ddopg.core import estimators
 from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.policy_building import build_policy
@@ -24,7 +24,7 @@ from ddopg.errors import ArtefactError
 from ddopg.experiments.bench.stats import iqm
 from ddopg.policies import linear
 from ddopg.report import groups, history, numbers, section
-from ddopg.report.page import document, embedded
+from ddopg.report.page import build_page, embed_json
 from ddopg.storage.reading import read_run
 from tests.recorded import everything, quick, rows
 from tests.report.conftest import data_of, train, with_estimator
@@ -70,14 +70,14 @@ class TestReading:
 
 class TestGroups:
     def test_seeds_of_one_configuration_are_one_group(self, readings):
-        assert groups.grouped(readings) == [[0, 1, 2], [3], [4]]
+        assert groups.group_runs(readings) == [[0, 1, 2], [3], [4]]
 
     def test_groups_of_one_task_stand_side_by_side(self, readings):
         order = [readings[i] for i in (0, 4, 3)]  # cartpole, robot, cartpole of the paper
-        assert groups.grouped(order) == [[0], [2], [1]]
+        assert groups.group_runs(order) == [[0], [2], [1]]
 
     def test_the_middle_of_three_seeds_is_their_interquartile_mean(self, readings):
-        found = groups.summary(readings, [0, 1, 2])
+        found = groups.summarise_group(readings, [0, 1, 2])
         together = found["together"]
         last = [
             [row.mean for row in readings[i].evaluations if row.steps <= together["at"]][-1] for i in range(3)
@@ -90,11 +90,11 @@ class TestGroups:
     def test_at_a_mark_counts_what_was_known_by_then(self, readings):
         evaluations = readings[0].evaluations
         marks = np.array([evaluations[0].steps, evaluations[1].steps - 1, evaluations[1].steps])
-        values = [value for _, value in groups.on_grid(evaluations, marks)]
+        values = [value for _, value in groups.read_at_marks(evaluations, marks)]
         assert values == [evaluations[0].mean, evaluations[0].mean, evaluations[1].mean]
 
     def test_solved_is_a_seed_that_ever_reached_the_threshold(self, readings):
-        together = groups.summary(readings, [0, 1, 2])["together"]
+        together = groups.summarise_group(readings, [0, 1, 2])["together"]
         first = [
             next((e.steps for e in readings[i].evaluations if e.mean >= 950), math.inf) for i in range(3)
         ]
@@ -102,19 +102,19 @@ class TestGroups:
         assert together["median_steps"] == (None if math.isinf(sorted(first)[1]) else sorted(first)[1])
 
     def test_seeds_are_put_together_to_the_end_of_the_shortest_or_of_the_budget(self):
-        assert groups.reach([4015, 4047, 4001], horizon=100) == 4047
-        assert groups.reach([4015, 4047, 2000], horizon=100) == 2000
+        assert groups.find_common_end([4015, 4047, 4001], horizon=100) == 4047
+        assert groups.find_common_end([4015, 4047, 2000], horizon=100) == 2000
 
     def test_two_seeds_get_no_interval(self, readings):
-        assert groups.summary(readings, [0, 1])["together"] is None
+        assert groups.summarise_group(readings, [0, 1])["together"] is None
 
     def test_a_seed_that_is_there_twice_is_named(self, readings):
-        assert groups.summary([readings[0], readings[0]], [0, 1])["twice"] == [1]
+        assert groups.summarise_group([readings[0], readings[0]], [0, 1])["twice"] == [1]
 
     def test_what_differs_from_the_nearest_preset_is_said(self, readings):
-        preset, changes = groups.origin(readings[0].about.config)
+        preset, changes = groups.find_nearest_preset(readings[0].about.config)
         assert (preset, changes) == ("default", {"selection.size": [50, 12], "search.steps": [15, 10]})
-        assert groups.origin(readings[3].about.config)[0] == "paper"
+        assert groups.find_nearest_preset(readings[3].about.config)[0] == "paper"
 
 
 @pytest.mark.parametrize("which", [0, 3, 4], ids=["default", "paper", "robot"])
@@ -122,12 +122,12 @@ class TestSection:
     def sample(self, readings, which):
         reading = readings[which]
         policy = build_policy(reading.about.problem, reading.about.config)
-        return reading, policy, section.sampled(reading, policy)
+        return reading, policy, section.choose_sample(reading, policy)
 
     def test_the_distances_are_the_runs_own_likelihoods(self, readings, which):
         _, policy, sample = self.sample(readings, which)
         n = len(sample.rows)
-        found = section.distances(policy, np.asarray(sample.data.thetas)[:n], sample)
+        found = section.compute_distances(policy, np.asarray(sample.data.thetas)[:n], sample)
         own = np.asarray(sample.data.log_p)[:n, :n, -1]
         assert np.allclose(-found / (2 * sample.sigma**2), own, rtol=1e-3, atol=1e-3 * np.abs(own).max())
 
@@ -137,18 +137,20 @@ class TestSection:
         if not share:
             assert sample.sigma == pytest.approx(math.exp(1.5))
             return
-        at = -section.distances(policy, reading.state.centre[None], sample)[0] / (2 * sample.sigma**2)
-        between = section.distances(policy, np.asarray(sample.data.thetas)[: len(sample.rows)], sample)
+        at = -section.compute_distances(policy, reading.state.centre[None], sample)[0] / (2 * sample.sigma**2)
+        between = section.compute_distances(
+            policy, np.asarray(sample.data.thetas)[: len(sample.rows)], sample
+        )
         log_q = estimators.log_mixture(-between / (2 * sample.sigma**2))
         ess = estimators.effective_sample_size(at - log_q)
         assert ess == pytest.approx(max(share * len(sample.rows), 1), rel=0.05)
 
     def test_every_line_goes_through_the_incumbent_and_its_marks(self, readings, which):
         reading, _, sample = self.sample(readings, which)
-        here, found = reading.state.incumbent.theta, section.lines(reading, sample)
+        here, found = reading.state.incumbent.theta, section.choose_lines(reading, sample)
         assert {"main", "random"} <= {line.name for line in found}
         for line in found:
-            points = section.policies_on(line, here, sample.param_scale)
+            points = section.place_policies(line, here, sample.param_scale)
             assert np.allclose(points[section.POINTS // 2], here)
             assert np.linalg.norm(line.towards) == pytest.approx(1)
             if line.name == "centre":
@@ -163,18 +165,18 @@ def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monk
     monkeypatch.setattr(section, "MOST_TRAJECTORIES", 4)
     reading = readings[0]
     policy = build_policy(reading.about.problem, reading.about.config)
-    sample = section.sampled(reading, policy)
+    sample = section.choose_sample(reading, policy)
     surrogate = build_surrogate_data(reading.state, policy, reading.about.config)
     data, selection = surrogate.data, surrogate.sample.selection
     weights = section._believe(
         policy, reading.about.config.surrogate, reading.state.incumbent.theta, data
     ).weights
     assert set(sample.rows) == set(np.argsort(-np.asarray(weights)[: len(selection.indices)])[:4])
-    assert section.cross_section(readings[3])["lines"][0]["own"] is None, (
+    assert section.build_section(readings[3])["lines"][0]["own"] is None, (
         "the paper's estimator is the page's"
     )
     monkeypatch.setattr(section, "MOST_TRAJECTORIES", 1)
-    found = section.cross_section(readings[3])
+    found = section.build_section(readings[3])
     assert found["selected"] > 1
     assert found["lines"][0]["own"] is not None, "of all trajectories, not of the one that is left"
 
@@ -182,11 +184,11 @@ def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monk
 def test_an_estimator_added_from_outside_is_computed_by_the_library(readings, monkeypatch):
     paper = readings[3]
     monkeypatch.setitem(ESTIMATORS, "doubled", lambda log_w, data, config: 2 * weighted(log_w, data, config))
-    found = section.cross_section(with_estimator(paper, "doubled"))
+    found = section.build_section(with_estimator(paper, "doubled"))
     policy = build_policy(paper.about.problem, paper.about.config)
-    sample = section.sampled(paper, policy)
-    for line, drawn in zip(section.lines(paper, sample), found["lines"], strict=True):
-        thetas = section.policies_on(line, paper.state.incumbent.theta, sample.param_scale)
+    sample = section.choose_sample(paper, policy)
+    for line, drawn in zip(section.choose_lines(paper, sample), found["lines"], strict=True):
+        thetas = section.place_policies(line, paper.state.incumbent.theta, sample.param_scale)
         single = [
             section._believe(policy, paper.about.config.surrogate, theta, sample.data).mean
             for theta in thetas.astype(np.float32)
@@ -197,12 +199,12 @@ def test_an_estimator_added_from_outside_is_computed_by_the_library(readings, mo
 
 @pytest.mark.parametrize("name", ["importance_sampling", "baselined"])
 def test_every_other_estimator_of_the_library_has_its_own_curve(readings, name):
-    lines = section.cross_section(with_estimator(readings[3], name))["lines"]
+    lines = section.build_section(with_estimator(readings[3], name))["lines"]
     assert all(len(line["own"]) == section.POINTS for line in lines)
 
 
 def test_an_estimator_that_is_not_in_the_table_is_named(readings):
-    found = section.cross_section(with_estimator(readings[3], "mine"))
+    found = section.build_section(with_estimator(readings[3], "mine"))
     assert found == {
         "missing": "The run has an estimator of its own, 'mine', which was not in its table when this page was made: "
         "no surrogate."
@@ -211,7 +213,7 @@ def test_an_estimator_that_is_not_in_the_table_is_named(readings):
 
 def test_before_the_design_is_complete_there_is_no_surrogate(tmp_path):
     ddopg.DDOPG("cartpole", config=quick(), run_directory=tmp_path).learn(total_episodes=3).close()
-    found = section.cross_section(read_run(tmp_path))
+    found = section.build_section(read_run(tmp_path))
     assert found == {
         "missing": "There is no surrogate yet: 3 of the 8 rollouts of the initial design are there."
     }
@@ -223,7 +225,7 @@ def test_a_policy_class_of_ones_own_is_read_and_shown_without_a_surrogate(tmp_pa
     agent.learn(total_episodes=9).close()
     reading = read_run(tmp_path)
     assert np.array_equal(reading.state.centre, agent.state.centre)
-    shown = report.collected([reading], "now", recipe)["runs"][0]
+    shown = report.collect_data([reading], "now", make_recipe)["runs"][0]
     assert "policy class of its own" in shown["section"]["missing"]
     assert "policy=..." in shown["recipe"]["text"]
 
@@ -232,7 +234,7 @@ def test_trajectories_from_outside_are_told_apart(directories, tmp_path):
     agent = ddopg.DDOPG("cartpole", config=quick(), run_directory=tmp_path)
     agent.add(read_run(directories.seeds[0]).state.memory.trajectories[-1])
     agent.learn(total_episodes=9).close()
-    shown = report.collected([read_run(tmp_path)], "now", recipe)["runs"][0]
+    shown = report.collect_data([read_run(tmp_path)], "now", make_recipe)["runs"][0]
     assert shown["rollouts"]["purpose"][0] == "added"
     assert "learn(total_episodes=9)" in shown["recipe"]["text"]
     assert "adding 1 of the trajectories" in shown["recipe"]["remark"]
@@ -241,7 +243,7 @@ def test_trajectories_from_outside_are_told_apart(directories, tmp_path):
 class TestHowToReproduce:
     def test_the_command_gives_the_same_run_bit_for_bit(self, directories, tmp_path):
         reading = read_run(directories.seeds[0])
-        words = reproduce.train_arguments(reading, tmp_path / "again")
+        words = reproduce.build_train_arguments(reading, tmp_path / "again")
         assert main([*words, "--quiet"]) == 0
         assert everything(tmp_path / "again") == everything(directories.seeds[0])
 
@@ -258,14 +260,14 @@ class TestHowToReproduce:
         )
         command = {"preset": preset, "steps": 77, "check": False, "time_limit": 3.5, "eval_episodes": 4}
         about = readings[0].about._replace(config=config, command=command)
-        told = parse(reproduce.train_arguments(readings[0]._replace(about=about), tmp_path))
+        told = parse(reproduce.build_train_arguments(readings[0]._replace(about=about), tmp_path))
         assert told.config == config
         assert (told.steps, told.check, told.time_limit, told.eval_episodes) == (77, False, 3.5, 4)
 
     def test_a_policy_without_hidden_layers_can_be_said_too(self, readings, tmp_path):
         config = dataclasses.replace(ddopg.preset("paper"), policy=ddopg.preset("default").policy)
         about = readings[0].about._replace(config=config, command={"preset": "paper", "steps": 9})
-        told = parse(reproduce.train_arguments(readings[0]._replace(about=about), tmp_path))
+        told = parse(reproduce.build_train_arguments(readings[0]._replace(about=about), tmp_path))
         assert told.config == config
 
     def test_the_script_of_a_run_begun_in_python_gives_the_same_returns(self, tmp_path):
@@ -273,7 +275,7 @@ class TestHowToReproduce:
         agent = ddopg.DDOPG("cartpole", config=config, seed=5, run_directory=tmp_path / "run")
         agent.learn(total_episodes=9).close()
         script = (
-            reproduce.recipe(read_run(tmp_path / "run"))["text"]
+            reproduce.make_recipe(read_run(tmp_path / "run"))["text"]
             + "\nprint(agent.state.memory.returns.tolist())"
         )
         environment = os.environ | {"JAX_NUMPY_RANK_PROMOTION": "raise"}
@@ -283,7 +285,7 @@ class TestHowToReproduce:
         assert done.stdout.strip() == str(agent.state.memory.returns.tolist())
 
     def test_the_script_of_a_robot_makes_the_learner(self, readings):
-        script = reproduce.recipe(readings[4])["text"] + "\nprint(agent.problem, agent.config)"
+        script = reproduce.make_recipe(readings[4])["text"] + "\nprint(agent.problem, agent.config)"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         about = readings[4].about
         assert done.stdout.strip() == f"{about.problem} {about.config}"
@@ -291,14 +293,14 @@ class TestHowToReproduce:
     def test_an_unfinished_run_says_so_and_how_to_go_on(self, readings):
         command = readings[0].about.command | {"episodes": 50}
         unfinished = readings[0]._replace(about=readings[0].about._replace(command=command))
-        found = reproduce.recipe(unfinished)
+        found = reproduce.make_recipe(unfinished)
         assert found["remark"].startswith("The run is not at its end: 20 of 50 rollouts")
         assert f"ddopg resume {unfinished.directory}" in found["text"]
 
     def test_a_run_that_was_given_a_larger_budget_says_so(self, tmp_path):
         out = train(tmp_path / "run", "--episodes", 9, "--search.steps", 5)
         assert main(["resume", str(out), "--episodes", "11", "--quiet"]) == 0
-        found = reproduce.recipe(read_run(out))
+        found = reproduce.make_recipe(read_run(out))
         assert "beyond its first budget of 9 rollouts" in found["remark"]
         assert f"ddopg resume {out}-again --episodes 11" in found["text"]
 
@@ -308,30 +310,30 @@ class TestVideo:
         (tmp_path / "old.mp4").write_bytes(b"old")
         (tmp_path / "new.gif").write_bytes(b"new")
         os.utime(tmp_path / "old.mp4", (1, 1))
-        found = history.video_of(tmp_path)
+        found = history.find_video(tmp_path)
         assert (found["name"], found["content"]) == ("new.gif", "data:image/gif;base64,bmV3")
 
     def test_a_large_one_stays_outside_and_the_page_can_say_so(self, tmp_path, monkeypatch):
         monkeypatch.setattr(history, "LARGEST_VIDEO", 2)
         (tmp_path / "long.mp4").write_bytes(b"long")
-        assert history.video_of(tmp_path) == {"name": "long.mp4", "size": 4, "limit": 2}
+        assert history.find_video(tmp_path) == {"name": "long.mp4", "size": 4, "limit": 2}
 
 
 class TestPage:
     def test_data_cannot_become_markup(self, readings):
         about = readings[0].about._replace(environment=EVIL)
-        found = report.collected([readings[0]._replace(about=about)], "now", recipe)
-        text = document(found | {"command": EVIL})
+        found = report.collect_data([readings[0]._replace(about=about)], "now", make_recipe)
+        text = build_page(found | {"command": EVIL})
         assert "<img" not in text
         assert text.count("</script>") == 2
-        assert json.loads(embedded(found))["groups"][0]["task"] == EVIL
+        assert json.loads(embed_json(found))["groups"][0]["task"] == EVIL
 
     def test_data_that_look_like_the_template_stay_data(self, readings):
         about = readings[0].about._replace(environment="{{script}}")
-        found = report.collected([readings[0]._replace(about=about)], "now", recipe) | {
+        found = report.collect_data([readings[0]._replace(about=about)], "now", make_recipe) | {
             "command": "{{style}}"
         }
-        assert document(found).count('"{{script}}"') >= 2
+        assert build_page(found).count('"{{script}}"') >= 2
 
     def test_it_asks_for_nothing_from_elsewhere(self, report):
         text = report.read_text()
@@ -344,18 +346,18 @@ class TestPage:
         assert report.stat().st_size < 1e6
 
     def test_long_runs_are_thinned_with_both_ends_kept(self):
-        assert numbers.thinned(7, 3) == [0, 3, 6]
-        assert numbers.thinned(2, 3) == [0, 1]
-        assert numbers.thinned(0, 3) == []
+        assert numbers.thin_indices(7, 3) == [0, 3, 6]
+        assert numbers.thin_indices(2, 3) == [0, 1]
+        assert numbers.thin_indices(0, 3) == []
 
     def test_many_runs_leave_the_surrogate_to_the_first_ones(self, readings, monkeypatch):
         monkeypatch.setattr(report, "MOST_SECTIONS", 1)
-        found = report.collected(readings[:2], "now", recipe)["runs"]
+        found = report.collect_data(readings[:2], "now", make_recipe)["runs"]
         assert "missing" not in found[0]["section"]
         assert "Only the first 1 runs" in found[1]["section"]["missing"]
 
     def test_infinite_and_missing_numbers_are_null(self):
-        assert numbers.numbers([math.nan, math.inf, 1 / 3]) == [None, None, 0.3333333]
+        assert numbers.round_numbers([math.nan, math.inf, 1 / 3]) == [None, None, 0.3333333]
 
 
 class TestWrongInput:

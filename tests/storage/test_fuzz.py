@@ -10,10 +10,10 @@ import pytest
 import safetensors.numpy
 
 import ddopg
-from ddopg.cli.reproduce import recipe
+from ddopg.cli.reproduce import make_recipe
 from ddopg.errors import DDOPGError
-from ddopg.report import collected
-from ddopg.report.page import document
+from ddopg.report import collect_data
+from ddopg.report.page import build_page
 from ddopg.storage import policy_file, rows
 from ddopg.storage.database import STORE
 from ddopg.storage.policy_file import load
@@ -186,7 +186,7 @@ def test_run_stores_with_odd_values_and_forged_checksums_are_refused_or_can_be_s
             for _ in range(int(rng.integers(1, 3))):
                 disturb(rng, connection, ("rollout", "rollout", "state", "evaluation"))
         try:
-            shown = document(collected([read_run(tmp_path)], "now", recipe))
+            shown = build_page(collect_data([read_run(tmp_path)], "now", make_recipe))
             assert "</html>" in shown
         except DDOPGError:
             refused += 1

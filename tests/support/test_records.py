@@ -6,7 +6,7 @@ import pytest
 
 from ddopg import preset
 from ddopg.errors import ConfigError, UnknownNameError
-from ddopg.report.groups import differences
+from ddopg.report.groups import find_differences
 from ddopg.support.records import change, flatten, from_dict, to_dict
 
 
@@ -61,8 +61,8 @@ def test_a_value_of_the_wrong_type_is_refused():
 
 def test_what_differs_is_named_with_both_values():
     other = Tree(2.0, Branch(Leaf((1,)), "c"))
-    assert differences(Tree(), other) == {"branch.leaf.width": [(4, 2), (1,)], "branch.name": ["b", "c"]}
-    assert differences(other, other) == {}
+    assert find_differences(Tree(), other) == {"branch.leaf.width": [(4, 2), (1,)], "branch.name": ["b", "c"]}
+    assert find_differences(other, other) == {}
 
 
 def test_plain_values_come_back_as_they_were():

@@ -22,10 +22,10 @@ def bench(command: Bench) -> int:
         command.workers is None or command.workers >= 1,
         f"--workers must be at least 1, got {command.workers}",
     )
-    wanted = jobs.plan(
+    wanted = jobs.plan_jobs(
         command.envs, command.methods, command.seeds, command.steps, episodes=command.eval_episodes
     )
-    jobs.check(wanted)
+    jobs.check_jobs(wanted)
     failures = benchmark.complete(wanted, command.out, _choose_executor(command), command.quiet)
     console = Console()
     benchmark.print_table(wanted, command.out, console)
@@ -37,15 +37,15 @@ def figure(command: Figure) -> int:
     """Compute what is missing of a figure's data, then draw it; 1 if a run failed."""
     require(command.workers >= 1, f"--workers must be at least 1, got {command.workers}")
     keep_compiled_programs()
-    chosen = figures.figure(command.name)
-    data = command.data or figures.home_of_data(command.name, command.quick)
+    chosen = figures.load_figure(command.name)
+    data = command.data or figures.choose_data_directory(command.name, command.quick)
     failures = []
     if not command.redraw:
         execute = partial(workers.run_locally, workers=command.workers)
         failures = chosen.run(data, command.quick, execute, command.quiet)
     pictures = chosen.plot(data, command.out, command.quick)
     console = Console()
-    for group in benchmark.same_budgets(chosen.plan(command.quick)):
+    for group in benchmark.group_by_budget(chosen.plan_jobs(command.quick)):
         benchmark.print_table(group, data, console)
     for what, path in (("data", data), *(("picture", path) for path in pictures)):
         console.print(f"{what:>8}: {path}", highlight=False, soft_wrap=True)
@@ -57,7 +57,7 @@ def report_failures(failures: list[workers.Failed], out: Path) -> int:
     for failure in failures:
         print(
             f"ddopg: failed: {failure.job}: {failure.reason.strip().splitlines()[-1]}\n"
-            f"       see {benchmark.failure_file(out, failure.job)}; the same command tries it again",
+            f"       see {benchmark.locate_failure_file(out, failure.job)}; the same command tries it again",
             file=sys.stderr,
         )
     return 1 if failures else 0
@@ -66,7 +66,7 @@ def report_failures(failures: list[workers.Failed], out: Path) -> int:
 def _choose_executor(command: Bench) -> benchmark.Execute:
     if command.ray:
         address, at_once = command.ray, command.workers
-        return lambda some: workers.run_all(some, workers.on_ray(address, at_once or len(some)))
+        return lambda some: workers.run_all(some, workers.use_ray(address, at_once or len(some)))
     for name in command.methods:
         baselines.check_packages(baselines.find_method(name).kind)
     return partial(workers.run_locally, workers=command.workers or 1)

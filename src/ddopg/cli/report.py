@@ -8,7 +8,7 @@ from rich.console import Console
 
 from ddopg import report as pages
 from ddopg.cli.options import Report
-from ddopg.cli.reproduce import recipe
+from ddopg.cli.reproduce import make_recipe
 from ddopg.errors import require
 from ddopg.support.compilation import keep_compiled_programs
 
@@ -17,5 +17,5 @@ def report(command: Report) -> None:
     """Write one page of all the runs."""
     require(len(command.directories) > 0, "give at least one run: ddopg report DIR... -o report.html")
     keep_compiled_programs()
-    path = pages.write(command.directories, command.out, time.strftime("%Y-%m-%d %H:%M"), recipe)
+    path = pages.write(command.directories, command.out, time.strftime("%Y-%m-%d %H:%M"), make_recipe)
     Console().print(f"report: {path} ({path.stat().st_size / 1e6:.1f} MB)", highlight=False, soft_wrap=True)

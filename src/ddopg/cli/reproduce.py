@@ -10,23 +10,28 @@ from typing import Any, NamedTuple
 from ddopg.cli.options import Train
 from ddopg.cli.stored_command import choose_budget, read_command
 from ddopg.config import PRESETS
-from ddopg.report.groups import differences, origin
+from ddopg.report.groups import find_differences, find_nearest_preset
 from ddopg.storage.reading import Reading
 
 IN_FRONT = ("env", "steps", "episodes", "seed", "preset", "out", "config")
 
 
-def recipe(reading: Reading) -> dict[str, Any]:
+def make_recipe(reading: Reading) -> dict[str, Any]:
     """A text to copy, what it is written in, and what to know about it."""
     directory = reading.directory
     play = f"ddopg {shlex.join(['play', str(directory), '--video', str(directory / 'policy.mp4')])}"
     if reading.about.command:
-        shell = "\n".join(_shell(reading))
+        shell = "\n".join(_write_shell(reading))
         return {"kind": "shell", "text": shell, "remark": measure_progress(reading).words, "play": play}
-    return {"kind": "python", "text": _python(reading), "remark": _begun_in_python(reading), "play": play}
+    return {
+        "kind": "python",
+        "text": _write_python(reading),
+        "remark": _explain_python(reading),
+        "play": play,
+    }
 
 
-def train_arguments(reading: Reading, out: Path) -> list[str]:
+def build_train_arguments(reading: Reading, out: Path) -> list[str]:
     """What `ddopg` must be told to begin the same run in another directory."""
     told = read_command(reading.about, reading.directory)
     words = ["train", told.env]
@@ -38,7 +43,7 @@ def train_arguments(reading: Reading, out: Path) -> list[str]:
         value = getattr(told, field.name)
         if field.name not in IN_FRONT and value != field.default:
             words += format_option(field.name, value)
-    for name, (_, value) in differences(PRESETS[told.preset], reading.about.config).items():
+    for name, (_, value) in find_differences(PRESETS[told.preset], reading.about.config).items():
         words += format_option(name, value)
     return words
 
@@ -91,10 +96,10 @@ def measure_progress(reading: Reading) -> Progress:
     return Progress(reading.state.steps, budget.total, "steps", reading.about.problem.horizon)
 
 
-def _shell(reading: Reading) -> list[str]:
+def _write_shell(reading: Reading) -> list[str]:
     directory, progress = reading.directory, measure_progress(reading)
     again = directory.with_name(f"{directory.name}-again")
-    lines = [f"ddopg {shlex.join(train_arguments(reading, again))}"]
+    lines = [f"ddopg {shlex.join(build_train_arguments(reading, again))}"]
     if progress.extended:
         rollouts = str(reading.state.told)
         lines.append(f"ddopg {shlex.join(['resume', str(again), '--episodes', rollouts])}")
@@ -103,9 +108,9 @@ def _shell(reading: Reading) -> list[str]:
     return [*lines, f"ddopg {shlex.join(['evaluate', str(directory)])}"]
 
 
-def _python(reading: Reading) -> str:
+def _write_python(reading: Reading) -> str:
     about, state = reading.about, reading.state
-    preset, changes = origin(about.config)
+    preset, changes = find_nearest_preset(about.config)
     parts: dict[str, dict[str, Any]] = {}
     for name, (_, value) in changes.items():
         head, _, tail = name.rpartition(".")
@@ -134,7 +139,7 @@ def _python(reading: Reading) -> str:
     )
 
 
-def _begun_in_python(reading: Reading) -> str:
+def _explain_python(reading: Reading) -> str:
     if reading.about.environment is None:
         return (
             "The rollouts came from outside, by ask and tell. The same answers to the same proposals give the same "

@@ -30,7 +30,7 @@ try:
 
     from ddopg.experiments.tuning import study as studies
     from ddopg.experiments.tuning import trials, verdict
-    from ddopg.experiments.tuning.ranges import space_of
+    from ddopg.experiments.tuning.ranges import choose_space
     from ddopg.experiments.tuning.study import Plan
 except ImportError as error:
     raise MissingPackageError("ddopg tune needs the package optuna", "tune") from error
@@ -56,7 +56,7 @@ def run(command: Tune) -> list[workers.Failed]:
     out = choose_home(command)
     url = command.storage or f"sqlite:///{(_make_directory(out) / STORAGE).absolute()}"
     name = command.study or f"{command.env}-{command.preset}"
-    with studies.opened(url, name, plan, command.seed) as study:
+    with studies.open_study(url, name, plan, command.seed) as study:
         try:
             with termination_raises():
                 if not _all_finished(study, plan, command):
@@ -64,7 +64,8 @@ def run(command: Tune) -> list[workers.Failed]:
                 return _compare(study, plan, command, out)
         except (KeyboardInterrupt, DDOPGError):
             print(
-                f"ddopg: {studies.finished(study)} of {command.trials} trials are finished; the same command goes on",
+                f"ddopg: {studies.count_finished(study)} of {command.trials} trials are finished; "
+                "the same command goes on",
                 file=sys.stderr,
             )
             raise
@@ -91,9 +92,9 @@ def make_plan(command: Tune) -> Plan:
         command.eval_episodes,
         tuple(range(first, first + command.seeds)),
         command.score,
-        space_of(command.preset, command.params, command.ranges),
+        choose_space(command.preset, command.params, command.ranges),
     )
-    jobs.check(verdict.jobs_of(plan, {}, plan.seeds[:1])[:1])
+    jobs.check_jobs(verdict.make_jobs(plan, {}, plan.seeds[:1])[:1])
     return plan
 
 
@@ -105,7 +106,9 @@ def choose_home(command: Tune) -> Path:
 
 def _choose_place(command: Tune) -> workers.Place:
     return (
-        workers.on_ray(command.ray, command.workers) if command.ray else workers.locally(command.workers or 1)
+        workers.use_ray(command.ray, command.workers)
+        if command.ray
+        else workers.use_processes(command.workers or 1)
     )
 
 
@@ -120,8 +123,8 @@ def _make_directory(out: Path) -> Path:
 
 def _all_finished(study: optuna.Study, plan: Plan, command: Tune) -> bool:
     """Run trials until all are finished, here or elsewhere; a helper leaves when nothing is left to begin."""
-    while (missing := command.trials - studies.finished(study)) > 0:
-        if studies.to_begin(study, command.trials):
+    while (missing := command.trials - studies.count_finished(study)) > 0:
+        if studies.has_work_left(study, command.trials):
             trials.run(study, plan, command.trials, _choose_place(command), command.quiet)
         elif not command.compare:
             print(f"{missing} trials are still being run by other processes")
@@ -135,26 +138,26 @@ def _wait(study: optuna.Study, missing: int, command: Tune) -> None:
     """Until another process has finished a trial, or is found dead."""
     if not command.quiet:
         print(f"waiting for {missing} trials of other processes", file=sys.stderr)
-    before = studies.states(study)
-    while studies.states(study) == before:
+    before = studies.count_states(study)
+    while studies.count_states(study) == before:
         time.sleep(PATIENCE)
         studies.revive(study)
 
 
 def _compare(study: optuna.Study, plan: Plan, command: Tune, out: Path) -> list[workers.Failed]:
     require(
-        studies.states(study)[TrialState.COMPLETE] > 0,
+        studies.count_states(study)[TrialState.COMPLETE] > 0,
         "in every trial a run failed, so there is no best one; narrow the ranges with --ranges, in another --study",
         ConfigError,
     )
     console = Console()
     verdict.print_trials(study, plan, console)
-    changes = verdict.changes_of(plan, study.best_trial)
+    changes = verdict.find_changes(plan, study.best_trial)
     difference: verdict.Difference | None = None
     failures: list[workers.Failed] = []
     if changes and command.compare:
         first = FRESH + STRIDE * command.seed
-        both = verdict.jobs_of(plan, changes, range(first, first + command.fresh_seeds))
+        both = verdict.make_jobs(plan, changes, range(first, first + command.fresh_seeds))
         execute = partial(workers.run_all, place=_choose_place(command), again=trials.AGAIN)
         difference, failures = verdict.compare(plan, both, _make_directory(out), execute, command.quiet)
         bench.print_table(both, out, console)

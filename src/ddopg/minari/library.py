@@ -22,7 +22,7 @@ def require_name(name: str) -> None:
     )
 
 
-def library() -> Any:
+def import_minari() -> Any:
     """The package, imported now."""
     try:
         import h5py  # noqa: F401

@@ -11,7 +11,7 @@ from gymnasium.spaces.utils import flatten
 
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import ArtefactError, SpaceError, TrajectoryError, require, unknown
-from ddopg.minari.library import ANSWER, KEY, library, require_name
+from ddopg.minari.library import ANSWER, KEY, import_minari, require_name
 
 
 class Episode(NamedTuple):
@@ -47,7 +47,7 @@ def episodes(dataset: Any) -> Iterator[Episode]:
         >>> [episode.observations.shape[1] for episode in episodes(dataset)]
         [4, 4]
     """
-    dataset = _loaded(dataset)
+    dataset = _load(dataset)
     space, action_space = dataset.observation_space, dataset.action_space
     require(
         isinstance(action_space, gym.spaces.Box) and np.issubdtype(action_space.dtype, np.floating),
@@ -68,7 +68,7 @@ def episodes(dataset: Any) -> Iterator[Episode]:
         asked = (data.infos or {}).get(ANSWER) if "theta" in note else None
         actions = data.actions if asked is None else asked[1:]
         yield Episode(
-            observations=_vectors(space, data.observations, count),
+            observations=_flatten_observations(space, data.observations, count),
             actions=np.asarray(actions, np.float32).reshape(count, -1),
             rewards=np.asarray(data.rewards, np.float64),
             terminated=bool(data.terminations[-1]),
@@ -100,8 +100,8 @@ def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
         >>> bool((again[0].actions == agent.state.memory.trajectories[0].actions).all())
         True
     """
-    dataset = _loaded(dataset)
-    horizon = horizon or _horizon(dataset)
+    dataset = _load(dataset)
+    horizon = horizon or _find_horizon(dataset)
     return [
         make_trajectory(
             episode.theta,
@@ -115,7 +115,7 @@ def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
     ]
 
 
-def _horizon(dataset: Any) -> int:
+def _find_horizon(dataset: Any) -> int:
     """The longest that an episode may be, as far as the data set says it."""
     own = dataset.storage.metadata.get(KEY, {}).get("problem", {}).get("horizon")
     limit = own or (dataset.env_spec.max_episode_steps if dataset.env_spec is not None else None)
@@ -127,27 +127,27 @@ def _horizon(dataset: Any) -> int:
     return int(limit)
 
 
-def _vectors(space: gym.Space, observations: Any, count: int) -> np.ndarray:
+def _flatten_observations(space: gym.Space, observations: Any, count: int) -> np.ndarray:
     """(count, O), without the observation after the last action."""
     if isinstance(space, gym.spaces.Box):
         return np.asarray(observations[:count], np.float32).reshape(count, -1)
-    rows = [flatten(space, _at(observations, step)) for step in range(count)]
+    rows = [flatten(space, _take_step(observations, step)) for step in range(count)]
     return np.asarray(rows, np.float32)
 
 
-def _at(tree: Any, step: int) -> Any:
+def _take_step(tree: Any, step: int) -> Any:
     """One step of what may be dictionaries and tuples of arrays."""
     if isinstance(tree, dict):
-        return {name: _at(branch, step) for name, branch in tree.items()}
-    return tuple(_at(branch, step) for branch in tree) if isinstance(tree, tuple) else tree[step]
+        return {name: _take_step(branch, step) for name, branch in tree.items()}
+    return tuple(_take_step(branch, step) for branch in tree) if isinstance(tree, tuple) else tree[step]
 
 
-def _loaded(dataset: Any) -> Any:
+def _load(dataset: Any) -> Any:
     """The data set of a name, which must be on this machine already."""
     if not isinstance(dataset, str):
         return dataset
     require_name(dataset)
-    local = library().list_local_datasets()
+    local = import_minari().list_local_datasets()
     if dataset not in local:
         raise ArtefactError(
             f"{unknown('Minari data set on this machine', dataset, local)}; get public ones with minari download"
@@ -159,4 +159,4 @@ def _loaded(dataset: Any) -> Any:
         "trust it, load it yourself with minari.load_dataset and pass what you get",
         ArtefactError,
     )
-    return library().load_dataset(dataset)
+    return import_minari().load_dataset(dataset)

@@ -24,7 +24,7 @@ from ddopg._version import __version__
 from ddopg.core.types import Description, Trajectory
 from ddopg.envs.adapter import get_env_id, make
 from ddopg.errors import ArtefactError, DDOPGError, StoreError, require
-from ddopg.minari.library import ANSWER, KEY, library, require_name
+from ddopg.minari.library import ANSWER, KEY, import_minari, require_name
 from ddopg.rollouts.stepping import iterate_steps
 from ddopg.storage.reading import read_rollouts
 from ddopg.storage.rows import Rollout
@@ -65,27 +65,29 @@ def export(
         >>> export("run", "mine/cartpole-v0").total_episodes
         3
     """
-    create = library().create_dataset_from_buffers
+    create = import_minari().create_dataset_from_buffers
     require_name(name)
     about, rollouts = read_rollouts(Path(run_directory))
     require(len(rollouts) > 0, f"{run_directory} holds no rollout yet; train first", ArtefactError)
-    env = make(env) if isinstance(env, str) else env or _environment(about)
-    last = [_last_observation(env, rollout.trajectory) for rollout in rollouts]
-    with _place(name, overwrite), warnings.catch_warnings():
+    env = make(env) if isinstance(env, str) else env or _make_environment(about)
+    last = [_replay_last_observation(env, rollout.trajectory) for rollout in rollouts]
+    with _replace_dataset(name, overwrite), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about what it would like to know besides
         dataset = create(
             name,
-            [_buffer(one, seen, about, env) for one, seen in zip(rollouts, last, strict=True)],
-            env=_spec(env, about),
-            observation_space=_space(env and env.observation_space, about.problem.observation_size),
-            action_space=_action_space(env, about),
+            [_make_buffer(one, seen, about, env) for one, seen in zip(rollouts, last, strict=True)],
+            env=_copy_spec(env, about),
+            observation_space=_make_observation_space(
+                env and env.observation_space, about.problem.observation_size
+            ),
+            action_space=_make_action_space(env, about),
             algorithm_name="DD-OPG",
             author=author,
             description=f"All {len(rollouts)} rollouts of a run of ddopg {about.version}, in order.",
             requirements=["ddopg"] if (get_env_id(env) or "").startswith("ddopg/") else None,
         )
-        dataset.storage.update_metadata({KEY: _described(about, last)})
-        dataset.storage.update_episode_metadata(map(_episode_metadata, rollouts, last))
+        dataset.storage.update_metadata({KEY: _describe_dataset(about, last)})
+        dataset.storage.update_episode_metadata(map(_describe_episode, rollouts, last))
     return dataset
 
 
@@ -100,7 +102,7 @@ class _Remembering(gym.Wrapper):
         return returned
 
 
-def _last_observation(env: gym.Env | None, trajectory: Trajectory) -> np.ndarray | None:
+def _replay_last_observation(env: gym.Env | None, trajectory: Trajectory) -> np.ndarray | None:
     """What is seen after the last action, if the rollout can be played again; else None."""
     if env is None or trajectory.seed < 0:
         return None
@@ -119,7 +121,7 @@ def _last_observation(env: gym.Env | None, trajectory: Trajectory) -> np.ndarray
     return last if same and np.isfinite(last).all() else None
 
 
-def _environment(about: Description) -> gym.Env | None:
+def _make_environment(about: Description) -> gym.Env | None:
     """The run's own environment, where it is registered here; a file may not say which module to import."""
     if about.environment is None or ":" in about.environment:
         return None
@@ -129,7 +131,7 @@ def _environment(about: Description) -> gym.Env | None:
         return None
 
 
-def _spec(env: gym.Env | None, about: Description) -> Any:
+def _copy_spec(env: gym.Env | None, about: Description) -> Any:
     """How the environment is made again, with the run's own time limit and without wrappers of others."""
     if env is None or env.unwrapped.spec is None or env.unwrapped.spec.id not in gym.registry:
         return None
@@ -138,26 +140,26 @@ def _spec(env: gym.Env | None, about: Description) -> Any:
     return spec
 
 
-def _space(space: Any, size: int) -> gym.spaces.Box:
+def _make_observation_space(space: Any, size: int) -> gym.spaces.Box:
     """What the run stores of the observation space: float32."""
     if space is None:
         return gym.spaces.Box(-np.inf, np.inf, (size,), np.float32)
     return gym.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
 
 
-def _action_space(env: gym.Env | None, about: Description) -> gym.spaces.Box:
+def _make_action_space(env: gym.Env | None, about: Description) -> gym.spaces.Box:
     low, high = (np.asarray(bound, np.float32) for bound in (about.problem.low, about.problem.high))
     shape = low.shape if env is None else env.action_space.shape
     return gym.spaces.Box(low.reshape(shape), high.reshape(shape), dtype=np.float32)
 
 
-def _buffer(rollout: Rollout, last: np.ndarray | None, about: Description, env: gym.Env | None) -> Any:
+def _make_buffer(rollout: Rollout, last: np.ndarray | None, about: Description, env: gym.Env | None) -> Any:
     """A Minari episode: actions as they can be executed, what the policy asked for beside them."""
     from minari.data_collector import EpisodeBuffer
 
     trajectory = rollout.trajectory
     count = trajectory.length
-    space, actions = _action_space(env, about), trajectory.actions[:count]
+    space, actions = _make_action_space(env, about), trajectory.actions[:count]
     seen = trajectory.observations[:count]
     seen = np.concatenate([seen, seen[-1:] if last is None else last[None]])
     shape = (about.problem.observation_size,) if env is None else env.observation_space.shape
@@ -174,7 +176,7 @@ def _buffer(rollout: Rollout, last: np.ndarray | None, about: Description, env: 
     )
 
 
-def _described(about: Description, last: list[np.ndarray | None]) -> dict[str, Any]:
+def _describe_dataset(about: Description, last: list[np.ndarray | None]) -> dict[str, Any]:
     """What is said about the whole data set."""
     replayed = sum(seen is not None for seen in last)
     return {
@@ -186,7 +188,7 @@ def _described(about: Description, last: list[np.ndarray | None]) -> dict[str, A
     }
 
 
-def _episode_metadata(rollout: Rollout, last: np.ndarray | None) -> dict[str, Any]:
+def _describe_episode(rollout: Rollout, last: np.ndarray | None) -> dict[str, Any]:
     theta = rollout.trajectory.theta
     return {
         **({"theta": theta} if len(theta) <= MOST_PARAMETERS else {}),
@@ -199,7 +201,7 @@ def _episode_metadata(rollout: Rollout, last: np.ndarray | None) -> dict[str, An
 
 
 @contextmanager
-def _place(name: str, overwrite: bool) -> Iterator[None]:
+def _replace_dataset(name: str, overwrite: bool) -> Iterator[None]:
     """The data set is written whole or not at all; one that is there already is kept until the new one is."""
     from minari.storage import get_dataset_path
 

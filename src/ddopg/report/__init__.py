@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ddopg.errors import ArtefactError, require
-from ddopg.report.groups import grouped, summary
-from ddopg.report.history import Recipe, story_of
-from ddopg.report.page import document
-from ddopg.report.section import cross_section
-from ddopg.report.versions import versions
+from ddopg.report.groups import group_runs, summarise_group
+from ddopg.report.history import Recipe, describe_run
+from ddopg.report.page import build_page
+from ddopg.report.section import build_section
+from ddopg.report.versions import read_versions
 from ddopg.storage.reading import Reading, read_run
 from ddopg.support.files import write_atomically
 
@@ -37,25 +37,26 @@ def write(directories: Sequence[Path], path: Path, made: str, recipe: Recipe) ->
             ArtefactError,
         )
     words = ["report", *map(str, directories), "-o", str(path)]
-    text = document(collected(readings, made, recipe) | {"command": f"ddopg {shlex.join(words)}"})
+    text = build_page(collect_data(readings, made, recipe) | {"command": f"ddopg {shlex.join(words)}"})
     return write_atomically(path, text.encode(), "choose a writable place with -o")
 
 
-def collected(readings: Sequence[Reading], made: str, recipe: Recipe) -> dict[str, Any]:
+def collect_data(readings: Sequence[Reading], made: str, recipe: Recipe) -> dict[str, Any]:
     """Everything that the page shows, as plain values."""
     runs = [
-        story_of(reading, recipe) | {"section": cross_section(reading) if i < MOST_SECTIONS else _left_out()}
+        describe_run(reading, recipe)
+        | {"section": build_section(reading) if i < MOST_SECTIONS else _explain_left_out()}
         for i, reading in enumerate(readings)
     ]
     return {
         "made": made,
-        "versions": versions(),
-        "groups": [summary(readings, members) for members in grouped(readings)],
+        "versions": read_versions(),
+        "groups": [summarise_group(readings, members) for members in group_runs(readings)],
         "runs": runs,
     }
 
 
-def _left_out() -> dict[str, str]:
+def _explain_left_out() -> dict[str, str]:
     return {
         "missing": f"Only the first {MOST_SECTIONS} runs of a page carry their surrogate, so that it stays small. "
         "Name this run earlier, or make a page of its own."

@@ -14,7 +14,7 @@ from ddopg.envs.adapter import SHORT_NAMES
 from ddopg.experiments.bench.benchmark import BOOTSTRAP_SEED
 from ddopg.experiments.bench.stats import SOLVED, median_with_infinity, steps_to_solved, summarise
 from ddopg.experiments.figures.curves import iqm_and_interval
-from ddopg.report.numbers import number, numbers
+from ddopg.report.numbers import round_number, round_numbers
 from ddopg.storage.reading import Reading
 from ddopg.support.records import flatten
 
@@ -22,7 +22,7 @@ LEAST_SEEDS = 3  # for an interval
 MARKS = 60  # of the grid on which seeds are put together
 
 
-def grouped(readings: Sequence[Reading]) -> list[list[int]]:
+def group_runs(readings: Sequence[Reading]) -> list[list[int]]:
     """Indices of the runs that are about the same problem with the same configuration, whatever the seed.
 
     Groups of one task stand side by side.
@@ -30,15 +30,15 @@ def grouped(readings: Sequence[Reading]) -> list[list[int]]:
     found: dict[Any, list[int]] = {}
     for i, reading in enumerate(readings):
         about = reading.about
-        found.setdefault((task_of(reading), about.problem, about.config), []).append(i)
-    tasks = [task_of(reading) for reading in readings]
+        found.setdefault((name_task(reading), about.problem, about.config), []).append(i)
+    tasks = [name_task(reading) for reading in readings]
     return sorted(found.values(), key=lambda members: tasks.index(tasks[members[0]]))
 
 
-def summary(readings: Sequence[Reading], members: Sequence[int]) -> dict[str, Any]:
+def summarise_group(readings: Sequence[Reading], members: Sequence[int]) -> dict[str, Any]:
     """One group for the page."""
     own = [readings[i] for i in members]
-    task, (preset, changes) = task_of(own[0]), origin(own[0].about.config)
+    task, (preset, changes) = name_task(own[0]), find_nearest_preset(own[0].about.config)
     evaluated = [i for i in members if readings[i].evaluations]
     seeds = [reading.state.seed for reading in own]
     return {
@@ -50,43 +50,43 @@ def summary(readings: Sequence[Reading], members: Sequence[int]) -> dict[str, An
         "twice": sorted({seed for seed in seeds if seeds.count(seed) > 1}),
         "versions": sorted({reading.about.version for reading in own}),
         "solved": SOLVED.get(task),
-        "together": _together(readings, evaluated, SOLVED.get(task)),
+        "together": _combine_seeds(readings, evaluated, SOLVED.get(task)),
     }
 
 
-def task_of(reading: Reading) -> str:
+def name_task(reading: Reading) -> str:
     """The short name of the environment, its id, or that there is none."""
     name = reading.about.environment
     short = {identifier: short for short, identifier in SHORT_NAMES.items()}
     return short.get(name, name) if name else "own rollouts (ask and tell)"
 
 
-def origin(config: Config) -> tuple[str, dict[str, list[Any]]]:
+def find_nearest_preset(config: Config) -> tuple[str, dict[str, list[Any]]]:
     """The preset with the fewest differences, and those: name → [its value, that of the run]."""
-    found = {name: differences(preset, config) for name, preset in PRESETS.items()}
+    found = {name: find_differences(preset, config) for name, preset in PRESETS.items()}
     name = min(found, key=lambda name: len(found[name]))
     return name, found[name]
 
 
-def differences(usual: Any, config: Any) -> dict[str, list[Any]]:
+def find_differences(usual: Any, config: Any) -> dict[str, list[Any]]:
     """What differs between two configurations: dotted name → [usual value, other value]."""
     known = flatten(usual)
     return {name: [known[name], value] for name, value in flatten(config).items() if value != known[name]}
 
 
-def on_grid(evaluations: Sequence[Evaluation], marks: np.ndarray) -> list[list[float]]:
+def read_at_marks(evaluations: Sequence[Evaluation], marks: np.ndarray) -> list[list[float]]:
     """(mark, mean return of the latest evaluation at or before it)."""
     steps = np.array([row.steps for row in evaluations])
     at = np.searchsorted(steps, marks, side="right") - 1
     return [[float(mark), evaluations[k].mean] for mark, k in zip(marks, at, strict=True)]
 
 
-def reach(lasts: Sequence[int], horizon: int) -> int:
+def find_common_end(lasts: Sequence[int], horizon: int) -> int:
     """How far seeds can be put together: to the end of the shortest; of all, where a single episode lies between."""
     return max(lasts) if max(lasts) - min(lasts) < horizon else min(lasts)
 
 
-def _together(
+def _combine_seeds(
     readings: Sequence[Reading], members: Sequence[int], threshold: float | None
 ) -> dict[str, Any] | None:
     """IQM and interval where all seeds have been evaluated; None for fewer than three."""
@@ -96,12 +96,12 @@ def _together(
     horizon = readings[members[0]].about.problem.horizon
     first, last = (
         max(curve[0].steps for curve in curves),
-        reach([curve[-1].steps for curve in curves], horizon),
+        find_common_end([curve[-1].steps for curve in curves], horizon),
     )
     if first >= last:
         return None
     marks = np.unique(np.linspace(first, last, MARKS).astype(int))
-    table = [on_grid(curve, marks) for curve in curves]
+    table = [read_at_marks(curve, marks) for curve in curves]
     if not np.isfinite(table).all():
         return None
     band = iqm_and_interval([{"curve": curve} for curve in table])
@@ -109,18 +109,18 @@ def _together(
     worst = min(range(len(table)), key=lambda i: table[i][-1][1])
     first_solved = [steps_to_solved([(row.steps, row.mean) for row in curve], threshold) for curve in curves]
     return {
-        "steps": numbers(band.steps),
-        "iqm": numbers(band.middle),
-        "low": numbers(band.low),
-        "high": numbers(band.high),
+        "steps": round_numbers(band.steps),
+        "iqm": round_numbers(band.middle),
+        "low": round_numbers(band.low),
+        "high": round_numbers(band.high),
         "runs": len(curves),
         "worst_run": members[worst],
-        "at": number(last),
-        "mean": number(found.mean),
-        "sd": number(found.sd),
-        "worst": number(found.worst),
-        "iqm_last": number(found.iqm),
-        "interval": numbers(found.interval),
+        "at": round_number(last),
+        "mean": round_number(found.mean),
+        "sd": round_number(found.sd),
+        "worst": round_number(found.worst),
+        "iqm_last": round_number(found.iqm),
+        "interval": round_numbers(found.interval),
         "solved_runs": None if threshold is None else sum(map(math.isfinite, first_solved)),
-        "median_steps": number(median_with_infinity(first_solved)),
+        "median_steps": round_number(median_with_infinity(first_solved)),
     }

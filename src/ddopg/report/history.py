@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ddopg.errors import ArtefactError
-from ddopg.report.groups import origin, task_of
-from ddopg.report.numbers import number, numbers, thinned
+from ddopg.report.groups import find_nearest_preset, name_task
+from ddopg.report.numbers import round_number, round_numbers, thin_indices
 from ddopg.storage.reading import Reading
 from ddopg.support.records import to_dict
 
@@ -21,13 +21,13 @@ LARGEST_VIDEO = 8 * 2**20  # bytes
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 
-def story_of(reading: Reading, recipe: Recipe) -> dict[str, Any]:
+def describe_run(reading: Reading, recipe: Recipe) -> dict[str, Any]:
     """Everything of the run but its surrogate; `recipe` says how to get the run again."""
     about, state = reading.about, reading.state
-    preset, changes = origin(about.config)
+    preset, changes = find_nearest_preset(about.config)
     return {
         "directory": str(reading.directory),
-        "task": task_of(reading),
+        "task": name_task(reading),
         "environment": about.environment,
         "seed": state.seed,
         "version": about.version,
@@ -35,35 +35,38 @@ def story_of(reading: Reading, recipe: Recipe) -> dict[str, Any]:
         "changes": changes,
         "config": to_dict(about.config),
         "problem": about.problem._asdict()
-        | {"low": numbers(about.problem.low), "high": numbers(about.problem.high)},
+        | {"low": round_numbers(about.problem.low), "high": round_numbers(about.problem.high)},
         "parameters": len(state.centre),
         "steps": state.steps,
         "rollout_count": state.memory.size,
-        "incumbent": number(state.incumbent.value),
-        "rollouts": _rollouts(reading),
+        "incumbent": round_number(state.incumbent.value),
+        "rollouts": _describe_rollouts(reading),
         "evaluations": {
-            name: numbers(getattr(row, name) for row in reading.evaluations)
+            name: round_numbers(getattr(row, name) for row in reading.evaluations)
             for name in ("steps", "mean", "std", "worst", "episodes")
         },
         "failures": [failure.reason for failure in reading.failures[:5]],
         "failure_count": len(reading.failures),
-        "video": video_of(reading.directory),
+        "video": find_video(reading.directory),
         "recipe": recipe(reading),
     }
 
 
-def _rollouts(reading: Reading) -> dict[str, Any]:
-    kept = thinned(len(reading.log), MOST_ROLLOUTS)
+def _describe_rollouts(reading: Reading) -> dict[str, Any]:
+    kept = thin_indices(len(reading.log), MOST_ROLLOUTS)
     rows = [reading.log[i] for i in kept]
     return {
         "number": [i + 1 for i in kept],
         "purpose": [reading.purposes[i] for i in kept],
-        **{name: numbers(row[name] for row in rows) for name in ("steps", "return", "length", "incumbent")},
-        "ess": numbers(row["ess"] for row in rows),
+        **{
+            name: round_numbers(row[name] for row in rows)
+            for name in ("steps", "return", "length", "incumbent")
+        },
+        "ess": round_numbers(row["ess"] for row in rows),
     }
 
 
-def video_of(directory: Path) -> dict[str, Any]:
+def find_video(directory: Path) -> dict[str, Any]:
     """The newest video in the directory as a data URI, if it is small enough."""
     found = [path for path in directory.iterdir() if path.suffix.lower() in VIDEOS and path.is_file()]
     try:

@@ -12,22 +12,22 @@ import numpy as np
 DIGITS = 7  # significant ones: those of float32
 
 
-def number(value: Any) -> float | None:
+def round_number(value: Any) -> float | None:
     """Rounded to what float32 would hold; None for what is not finite."""
     value = float(value)
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
-def numbers(values: Iterable[Any]) -> list[float | None]:
+def round_numbers(values: Iterable[Any]) -> list[float | None]:
     """Each of them by `number`."""
-    return [number(value) for value in values]
+    return [round_number(value) for value in values]
 
 
-def packed(array: np.ndarray) -> str:
+def encode_array(array: np.ndarray) -> str:
     """Many numbers as text: float32, little-endian, row-major, in base 64."""
     return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
 
 
-def thinned(count: int, most: int) -> list[int]:
+def thin_indices(count: int, most: int) -> list[int]:
     """At most `most` of the indices 0 … count − 1, evenly spread, the first and the last among them."""
     return [round(i) for i in np.linspace(0, count - 1, min(count, most))] if count else []

@@ -12,35 +12,35 @@ from typing import Any
 SCRIPTS = ("estimator.js", "drawing.js", "page.js")
 
 
-def document(data: dict[str, Any]) -> str:
+def build_page(data: dict[str, Any]) -> str:
     """The whole document. What the data hold is text for the page, never markup or code."""
-    style, script = _asset("page.css"), "".join(map(_asset, SCRIPTS))
+    style, script = _read_asset("page.css"), "".join(map(_read_asset, SCRIPTS))
     parts = {
-        "policy": security_policy(style, script),
+        "policy": build_security_policy(style, script),
         "style": style,
         "script": script,
-        "data": embedded(data),
+        "data": embed_json(data),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _read_asset("page.html"))
 
 
-def embedded(data: dict[str, Any]) -> str:
+def embed_json(data: dict[str, Any]) -> str:
     """JSON that cannot end the element it stands in."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def security_policy(style: str, script: str) -> str:
+def build_security_policy(style: str, script: str) -> str:
     """Nothing is fetched, and no other script or style than ours is run: what browsers call a CSP."""
     return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "media-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _digest(text: str) -> str:
+def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (files(__package__) / "assets" / name).read_text("utf-8")

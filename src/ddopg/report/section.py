@@ -22,7 +22,7 @@ from ddopg.core.selection import RULES
 from ddopg.core.surrogate import ESTIMATORS, estimate, length_scales, log_weights
 from ddopg.core.types import Estimate, SurrogateData
 from ddopg.policies import Policy
-from ddopg.report.numbers import number, numbers, packed
+from ddopg.report.numbers import encode_array, round_number, round_numbers
 from ddopg.storage.reading import Reading
 
 POINTS = 81  # of each line, the incumbent in the middle
@@ -54,27 +54,29 @@ class Sample(NamedTuple):
     reward_scale: float  # of the data
 
 
-def cross_section(reading: Reading) -> dict[str, Any]:
+def build_section(reading: Reading) -> dict[str, Any]:
     """Everything that the page needs, or `{"missing": why}`."""
     state, config = reading.state, reading.about.config
     missing = explain_missing(reading)
     if missing:
         return {"missing": missing}
     policy = build_policy(reading.about.problem, config)
-    sample = sampled(reading, policy)
+    sample = choose_sample(reading, policy)
     chosen = sample.indices
     return {
         "rollouts": (chosen + 1).tolist(),
         "counts": sample.counts.tolist(),
-        "returns": numbers([state.memory.returns[i] for i in chosen]),
-        "between": packed(distances(policy, np.asarray(sample.data.thetas)[sample.rows], sample)),
+        "returns": round_numbers([state.memory.returns[i] for i in chosen]),
+        "between": encode_array(
+            compute_distances(policy, np.asarray(sample.data.thetas)[sample.rows], sample)
+        ),
         "sigma": sample.sigma,
-        "base": numbers(sample.base),
+        "base": round_numbers(sample.base),
         "squashed": config.policy.squash,
-        "bound": number(state.return_bound),
+        "bound": round_number(state.return_bound),
         "delta": config.surrogate.delta,
         "selected": sample.selected,
-        "lines": [_drawn(line, reading, policy, sample) for line in lines(reading, sample)],
+        "lines": [_describe_line(line, reading, policy, sample) for line in choose_lines(reading, sample)],
     }
 
 
@@ -105,7 +107,7 @@ def explain_missing(reading: Reading) -> str:
     return ""
 
 
-def sampled(reading: Reading, policy: Policy) -> Sample:
+def choose_sample(reading: Reading, policy: Policy) -> Sample:
     """What the run's next search would rest on, cut to those of the largest weight if there are too many."""
     config, state = reading.about.config.surrogate, reading.state
     surrogate = build_surrogate_data(state, policy, reading.about.config)
@@ -126,7 +128,7 @@ def sampled(reading: Reading, policy: Policy) -> Sample:
     )
 
 
-def distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.ndarray:
+def compute_distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.ndarray:
     """D (P, N): Σₜ ‖(aₜ − μ_θ(sₜ))/base‖² of each policy (P, D) on each trajectory, at the times the run compares."""
     observations, actions, step_counts = (
         np.asarray(array, np.float64)[sample.rows]
@@ -139,7 +141,7 @@ def distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.ndarray:
     return scaled
 
 
-def lines(reading: Reading, sample: Sample) -> list[Line]:
+def choose_lines(reading: Reading, sample: Sample) -> list[Line]:
     """Towards the centre of the search, the best rollout, the main direction of the policies, a random one."""
     state, here = reading.state, reading.state.incumbent.theta
     apart = scale_params(np.asarray(sample.data.thetas)[sample.rows] - here, sample.param_scale)
@@ -170,15 +172,15 @@ def scale_params(thetas: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.where(scale > 0, thetas / np.where(scale > 0, scale, 1.0), 0.0))
 
 
-def policies_on(line: Line, here: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def place_policies(line: Line, here: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """The parameters (P, D) at the points of the line."""
     t = np.linspace(-line.extent, line.extent, POINTS)
     return here + t[:, None] * (line.towards * scale)
 
 
-def _drawn(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict[str, Any]:
+def _describe_line(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict[str, Any]:
     here = reading.state.incumbent.theta.astype(np.float64)
-    thetas = policies_on(line, here, sample.param_scale)
+    thetas = place_policies(line, here, sample.param_scale)
     apart = scale_params(np.asarray(sample.data.thetas, np.float64)[sample.rows] - here, sample.param_scale)
     at = apart @ line.towards
     return {
@@ -187,14 +189,16 @@ def _drawn(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict
         "extent": line.extent,
         "points": POINTS,
         "marks": [{"label": label, "t": t} for label, t in line.marks.items()],
-        "distances": packed(distances(policy, thetas, sample)),
-        "at": numbers(at),
-        "off": numbers(np.linalg.norm(apart - at[:, None] * line.towards, axis=1)),
-        "own": _own(thetas, reading, policy, sample),
+        "distances": encode_array(compute_distances(policy, thetas, sample)),
+        "at": round_numbers(at),
+        "off": round_numbers(np.linalg.norm(apart - at[:, None] * line.towards, axis=1)),
+        "own": _estimate_as_the_run(thetas, reading, policy, sample),
     }
 
 
-def _own(thetas: np.ndarray, reading: Reading, policy: Policy, sample: Sample) -> list[float | None] | None:
+def _estimate_as_the_run(
+    thetas: np.ndarray, reading: Reading, policy: Policy, sample: Sample
+) -> list[float | None] | None:
     """Ĵ along the line as the run itself computes it; None where that is the estimator of the page.
 
     The page knows the weighted estimator of whole paths and no other. All others are computed here by the library,
@@ -207,7 +211,7 @@ def _own(thetas: np.ndarray, reading: Reading, policy: Policy, sample: Sample) -
     if whole and sample.selected == len(sample.rows):
         return None
     means = [_believe(policy, config, theta, sample.data).mean for theta in thetas.astype(np.float32)]
-    return numbers(sample.reward_scale * np.asarray(means, np.float64))
+    return round_numbers(sample.reward_scale * np.asarray(means, np.float64))
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))

@@ -10,7 +10,7 @@ from ddopg._version import __version__
 PACKAGES = ("jax", "jaxlib", "numpy", "gymnasium", "mujoco")
 
 
-def versions() -> dict[str, str]:
+def read_versions() -> dict[str, str]:
     """Of what made the page; a run records only the version of ddopg."""
     found = {"ddopg": __version__, "python": platform.python_version()}
     return found | {name: version(name) for name in PACKAGES}

@@ -19,7 +19,7 @@ from ddopg.errors import ArtefactError, cannot_write_into
 from ddopg.experiments.bench import records
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.records import Record
-from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, overall, summarise
+from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, summarise, summarise_tasks
 from ddopg.experiments.bench.workers import Done, Event, Failed, Progressed
 from ddopg.support.display import make_work_bar
 
@@ -45,19 +45,19 @@ def complete(
     except OSError as error:
         message = cannot_write_into(out, error, f"choose a writable directory with {option}")
         raise ArtefactError(message) from error
-    with records.sole_writer(out, option, patient):
+    with records.lock_records(out, option, patient):
         records.repair(out / RECORDS)
-        missing = [job for job in jobs if job.key not in finished(out)]
-        with progress(missing, len(jobs), quiet) as show:
+        missing = [job for job in jobs if job.key not in read_finished(out)]
+        with show_progress(missing, len(jobs), quiet) as show:
             return _consume(execute(missing) if missing else iter(()), out, show)
 
 
-def finished(out: Path) -> dict[str, Record]:
+def read_finished(out: Path) -> dict[str, Record]:
     """Key → record of every finished job."""
     return {record["key"]: record for record in records.read(out / RECORDS)}
 
 
-def failure_file(out: Path, job: Job) -> Path:
+def locate_failure_file(out: Path, job: Job) -> Path:
     """Where the reason of a failure is kept."""
     name = f"{job.env}-{job.method}-{job.seed}-{job.key}.txt"
     return out / "failures" / "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
@@ -68,16 +68,18 @@ def _consume(events: Iterator[Event], out: Path, show: Show) -> list[Failed]:
     for event in events:
         if isinstance(event, Done):
             records.append(out / RECORDS, event.record)
-            failure_file(out, event.job).unlink(missing_ok=True)
+            locate_failure_file(out, event.job).unlink(missing_ok=True)
         elif isinstance(event, Failed):
-            failure_file(out, event.job).write_text(f"{event.job}\n{event.job._asdict()}\n\n{event.reason}")
+            locate_failure_file(out, event.job).write_text(
+                f"{event.job}\n{event.job._asdict()}\n\n{event.reason}"
+            )
             failures.append(event)
         show(event)
     return failures
 
 
 @contextmanager
-def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
+def show_progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
     """A line with jobs done, time spent and time left; silent where asked."""
     if quiet:
         yield lambda event: None
@@ -110,17 +112,17 @@ def progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
 def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
     """Statistics of the jobs' records: a table per task, and below all known tasks together."""
     console.width = max(console.width, COLUMNS + max((len(job.method) for job in jobs), default=0))
-    found = finished(out)
+    found = read_finished(out)
     groups: dict[str, dict[str, list[Record]]] = {}
     for job in jobs:
         if job.key in found:
             groups.setdefault(job.env, {}).setdefault(job.method, []).append(found[job.key])
     for env, methods in groups.items():
-        console.print(_table(env, methods))
+        console.print(_build_table(env, methods))
     _print_overall(groups, console)
 
 
-def same_budgets(jobs: Sequence[Job]) -> list[list[Job]]:
+def group_by_budget(jobs: Sequence[Job]) -> list[list[Job]]:
     """The jobs in groups of methods that have the same budget on every task: what one table can compare."""
     budgets: dict[str, set[tuple[str, int]]] = {}
     for job in jobs:
@@ -131,7 +133,7 @@ def same_budgets(jobs: Sequence[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def _table(env: str, methods: dict[str, list[Record]]) -> Table:
+def _build_table(env: str, methods: dict[str, list[Record]]) -> Table:
     budget = next(iter(methods.values()))[0]["budget"]
     title = f"{env} after {budget:,} steps: mean return on fresh episodes"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -140,11 +142,11 @@ def _table(env: str, methods: dict[str, list[Record]]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for method, rows in methods.items():
         rng = np.random.default_rng(BOOTSTRAP_SEED)
-        table.add_row(method, *_cells(summarise([row["curve"] for row in rows], SOLVED.get(env), rng)))
+        table.add_row(method, *_format_cells(summarise([row["curve"] for row in rows], SOLVED.get(env), rng)))
     return table
 
 
-def _cells(s: Summary) -> list[str]:
+def _format_cells(s: Summary) -> list[str]:
     low, high = s.interval
     return [
         str(s.runs),
@@ -167,5 +169,5 @@ def _print_overall(groups: dict[str, dict[str, list[Record]]], console: Console)
     console.print(f"{names} together: IQM of scores, 0 is doing nothing, 1 the best known [95 %]")
     for method in common:
         last = {task: np.array([row["curve"][-1][1] for row in groups[task][method]]) for task in tasks}
-        value, (low, high) = overall(last, np.random.default_rng(BOOTSTRAP_SEED))
+        value, (low, high) = summarise_tasks(last, np.random.default_rng(BOOTSTRAP_SEED))
         console.print(f"  {method:<16} {value:6.3f}  [{low:.3f}, {high:.3f}]", markup=False, highlight=False)

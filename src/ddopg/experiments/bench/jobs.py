@@ -52,7 +52,7 @@ class Job(NamedTuple):
         return f"{self.env} · {self.method} · seed {self.seed} · {self.budget:,} steps"
 
 
-def plan(
+def plan_jobs(
     envs: Iterable[str], methods: Sequence[str], seeds: Iterable[int], budget: int, episodes: int
 ) -> list[Job]:
     """All combinations, seeds outermost: a benchmark stopped early has some seeds of everything."""
@@ -60,7 +60,7 @@ def plan(
     return [make_job(env, name, seed, budget, episodes) for seed in seeds for env in envs for name in methods]
 
 
-def check(jobs: Sequence[Job]) -> None:
+def check_jobs(jobs: Sequence[Job]) -> None:
     """Refuse what could not work before anything runs: budgets, seeds, tasks, packages."""
     from ddopg.envs.adapter import make, problem_from_env
 
@@ -93,12 +93,12 @@ def run(job: Job, report: Report = lambda share: None) -> Record:
     settings = baselines.read_settings(job.kind, job.settings)
     judge = Judge(job.env, job.seed, job.episodes)
     checkpoints = baselines.load_learner(job.kind)(make(job.env), job.seed, settings)
-    curve, steps = learning_curve(checkpoints, job.budget, judge.value, report)
+    curve, steps = measure_learning_curve(checkpoints, job.budget, judge.evaluate, report)
     return {
         "key": job.key,
         **job._asdict(),
         "version": __version__,
-        "packages": _versions(),
+        "packages": _read_versions(),
         "steps": steps,
         "seconds": round(time.perf_counter() - started, 2),
         "evaluation_seconds": round(judge.seconds, 2),
@@ -106,19 +106,19 @@ def run(job: Job, report: Report = lambda share: None) -> Record:
     }
 
 
-def marks_of(budget: int) -> list[int]:
+def place_marks(budget: int) -> list[int]:
     """The grid: every 2 % of the budget."""
     return [int(mark) for mark in np.linspace(0, budget, MARKS + 1)[1:]]
 
 
-def learning_curve(
+def measure_learning_curve(
     checkpoints: Iterator[Checkpoint],
     budget: int,
     value: Callable[[Checkpoint], float],
     report: Report = lambda share: None,
 ) -> tuple[list[tuple[int, float]], int]:
     """(mark, value of the latest checkpoint at or before it) for each mark, and the steps used in the end."""
-    marks, curve = marks_of(budget), []
+    marks, curve = place_marks(budget), []
     known = next(checkpoints)
     assert known.steps == 0, "the first checkpoint is free"
     while known.steps < budget:
@@ -146,7 +146,7 @@ class Judge:
         self.seeds = range(first, first + episodes)
         self._latest, self._value = b"", 0.0
 
-    def value(self, checkpoint: Checkpoint) -> float:
+    def evaluate(self, checkpoint: Checkpoint) -> float:
         """The mean return of the deterministic policy."""
         from ddopg.rollouts.playing import evaluate
 
@@ -165,7 +165,7 @@ class Judge:
         return self._value
 
 
-def _versions() -> dict[str, str]:
+def _read_versions() -> dict[str, str]:
     found = {}
     for name in PACKAGES:
         try:

@@ -23,8 +23,10 @@ def read(path: Path) -> list[Record]:
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")
-    whole = [_parsed(path, number, line) for number, line in enumerate(lines[:-1], start=1) if line.strip()]
-    last = _parsed_or_none(lines[-1])
+    whole = [
+        _parse_line(path, number, line) for number, line in enumerate(lines[:-1], start=1) if line.strip()
+    ]
+    last = _try_to_parse(lines[-1])
     return whole if last is None else [*whole, last]
 
 
@@ -45,7 +47,7 @@ def repair(path: Path) -> None:
     last = content.rpartition(b"\n")[2]
     if not last:
         return
-    if _parsed_or_none(last) is not None:
+    if _try_to_parse(last) is not None:
         with path.open("ab") as file:
             file.write(b"\n")
     else:
@@ -53,7 +55,7 @@ def repair(path: Path) -> None:
 
 
 @contextmanager
-def sole_writer(directory: Path, option: str = "--out", patient: bool = False) -> Iterator[None]:
+def lock_records(directory: Path, option: str = "--out", patient: bool = False) -> Iterator[None]:
     """Only one benchmark may write into a directory. Who is patient waits for the other."""
     busy = f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
     advice = f"choose a writable directory with {option}"
@@ -64,8 +66,8 @@ def sole_writer(directory: Path, option: str = "--out", patient: bool = False) -
         lock.release()
 
 
-def _parsed(path: Path, number: int, line: bytes) -> Record:
-    record = _parsed_or_none(line)
+def _parse_line(path: Path, number: int, line: bytes) -> Record:
+    record = _try_to_parse(line)
     if record is None:
         raise ArtefactError(
             f"line {number} of {path} is not a record (expected one JSON object, got {line[:60]!r}); "
@@ -74,7 +76,7 @@ def _parsed(path: Path, number: int, line: bytes) -> Record:
     return record
 
 
-def _parsed_or_none(line: bytes) -> Record | None:
+def _try_to_parse(line: bytes) -> Record | None:
     try:
         record = json.loads(line)
     except ValueError:

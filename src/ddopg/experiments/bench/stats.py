@@ -115,15 +115,15 @@ def median_with_infinity(values: Sequence[float]) -> float:
     return high if math.isinf(high) else (low + high) / 2
 
 
-def normalised(values: np.ndarray, env: str) -> np.ndarray:
+def normalise(values: np.ndarray, env: str) -> np.ndarray:
     """Scores of a known task: 0 is doing nothing, 1 the best policy known."""
     nothing, best = REFERENCES[env]
     return (values - nothing) / (best - nothing)
 
 
-def overall(
+def summarise_tasks(
     last_by_task: dict[str, np.ndarray], rng: np.random.Generator
 ) -> tuple[float, tuple[float, float]]:
     """IQM of the normalised scores of all tasks together, and its stratified bootstrap interval."""
-    strata = [normalised(np.asarray(values, np.float64), env) for env, values in sorted(last_by_task.items())]
+    strata = [normalise(np.asarray(values, np.float64), env) for env, values in sorted(last_by_task.items())]
     return float(iqm(np.concatenate(strata))), stratified_bootstrap(strata, iqm, rng)

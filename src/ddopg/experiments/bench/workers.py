@@ -49,19 +49,19 @@ class Failed(NamedTuple):
 Event = Progressed | Done | Failed
 
 
-def locally(workers: int) -> Place:
+def use_processes(workers: int) -> Place:
     """That many processes of this machine."""
     return partial(ProcessPool, work, workers)
 
 
-def on_ray(address: str, workers: int | None = None) -> Place:
+def use_ray(address: str, workers: int | None = None) -> Place:
     """That many jobs at a time on an existing Ray cluster, one CPU each; as many as it has CPUs, if not given."""
     return partial(RayPool, work, address, workers)
 
 
 def run_locally(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     """Jobs in that many processes; a process that dies is replaced."""
-    return run_all(jobs, locally(workers))
+    return run_all(jobs, use_processes(workers))
 
 
 def run_all(jobs: Sequence[Job], place: Place, again: int = 0) -> Iterator[Event]:
@@ -84,13 +84,13 @@ def run_from(source: Callable[[], Job | None], place: Place, again: int = 0) -> 
             while len(running) < pool.places and (job := source()) is not None:
                 number = next(numbers)
                 running[number] = job
-                pool.submit(number, _text(list(job)))
+                pool.submit(number, _to_json(list(job)))
             if not running:
                 return
             key, kind, content = pool.wait()
             if kind == "died" and deaths[key] < again:
                 deaths[key] += 1
-                pool.submit(key, _text(list(running[key])))
+                pool.submit(key, _to_json(list(running[key])))
                 yield Progressed(running[key], 0.0)
             elif kind == "progress":
                 yield Progressed(running[key], float(content))
@@ -102,8 +102,8 @@ def run_from(source: Callable[[], Job | None], place: Place, again: int = 0) -> 
 
 def work(content: bytes, report: Report) -> bytes:
     """`run` from JSON to JSON."""
-    return _text(run(Job(*json.loads(content)), report))
+    return _to_json(run(Job(*json.loads(content)), report))
 
 
-def _text(content: Any) -> bytes:
+def _to_json(content: Any) -> bytes:
     return json.dumps(content).encode()

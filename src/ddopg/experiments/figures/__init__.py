@@ -16,7 +16,7 @@ from ddopg.experiments.bench.benchmark import Execute
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.workers import Failed
 
-HOMES = {
+MODULES = {
     "surrogate": "surrogate",
     "benchmark": "benchmark",
     "ablation-history": "history",
@@ -32,7 +32,7 @@ OWN = Path("runs/figures")
 class Figure(Protocol):
     """What a module of a figure offers."""
 
-    def plan(self, quick: bool) -> Sequence[Job]:
+    def plan_jobs(self, quick: bool) -> Sequence[Job]:
         """The runs it is drawn from; none where it is computed at once."""
 
     def run(self, data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
@@ -42,14 +42,14 @@ class Figure(Protocol):
         """Draw from what the directory holds; return the pictures."""
 
 
-def figure(name: str) -> Figure:
+def load_figure(name: str) -> Figure:
     """The module of that figure, imported now."""
-    if name not in HOMES:
-        raise unknown("figure", name, HOMES)
-    return cast(Figure, import_module(f"ddopg.experiments.figures.{HOMES[name]}"))
+    if name not in MODULES:
+        raise unknown("figure", name, MODULES)
+    return cast(Figure, import_module(f"ddopg.experiments.figures.{MODULES[name]}"))
 
 
-def home_of_data(name: str, quick: bool) -> Path:
+def choose_data_directory(name: str, quick: bool) -> Path:
     """Where the data are unless told: what came with a clone if this is one, else a directory of one's own.
 
     The small version never touches the data of the full one.

@@ -50,36 +50,36 @@ class Ablation(NamedTuple):
     title: str
     variants: Sequence[Variant]
 
-    def plan(self, quick: bool) -> list[Job]:
+    def plan_jobs(self, quick: bool) -> list[Job]:
         """All runs, seeds outermost."""
         size = QUICK if quick else FULL
-        return [job_of(variant, seed, size) for seed in size.seeds for variant in self.variants]
+        return [make_variant_job(variant, seed, size) for seed in size.seeds for variant in self.variants]
 
     def run(self, data: Path, quick: bool, execute: bench.Execute, quiet: bool) -> list[Failed]:
         """Run what the directory does not hold yet."""
-        return runs.complete(self.plan(quick), data, execute, quiet)
+        return runs.complete(self.plan_jobs(quick), data, execute, quiet)
 
     def plot(self, data: Path, out: Path, quick: bool) -> list[Path]:
         """Mean curves, as in the paper; at their ends the 95 % bootstrap interval of the last mean."""
-        groups = runs.collect(self.plan(quick), data)
+        groups = runs.collect(self.plan_jobs(quick), data)
         curves.require_data(groups, self.name, data)
         budget = (QUICK if quick else FULL).budget
-        picture = curves.canvas(8.4, 4.6)
+        picture = curves.make_picture(8.4, 4.6)
         axes = picture.subplots()
         for place, variant in enumerate(self.variants, start=1):
-            rows = groups.get((ENV, method_of(variant)))
+            rows = groups.get((ENV, name_method(variant)))
             if rows:
                 band = curves.mean_and_interval(rows)
                 curves.draw(axes, band, variant.look, shade=0.0)
-                curves.whisker(axes, band, budget * (1 + 0.02 * place), variant.look)
-        curves.solved(axes, SOLVED[ENV])
+                curves.draw_whisker(axes, band, budget * (1 + 0.02 * place), variant.look)
+        curves.draw_threshold(axes, SOLVED[ENV])
         axes.axvline(budget, color="0.8", lw=0.8)
         axes.set(
             xlabel="environment steps",
             ylabel="return of the incumbent, mean over seeds\n(right: 95 % interval of the last mean)",
         )
         axes.set(title=self.title, xlim=(0, budget * (1 + 0.02 * (len(self.variants) + 1))), ylim=(0, 1020))
-        axes.xaxis.set_major_formatter(curves.thousands)
+        axes.xaxis.set_major_formatter(curves.format_thousands)
         axes.grid(alpha=0.25)
         picture.legend(loc="outside right center", frameon=False)
         return [curves.save(picture, out / f"{self.name}.png")]
@@ -97,17 +97,19 @@ def sweep(
     )
 
 
-def method_of(variant: Variant) -> str:
+def name_method(variant: Variant) -> str:
     """The name in the records, the benchmark's own where nothing is changed."""
-    return " ".join([variant.start, *(f"{name}={_text(value)}" for name, value in variant.changes.items())])
+    return " ".join(
+        [variant.start, *(f"{name}={_format_value(value)}" for name, value in variant.changes.items())]
+    )
 
 
-def job_of(variant: Variant, seed: int, size: Size) -> Job:
+def make_variant_job(variant: Variant, seed: int, size: Size) -> Job:
     """The run of one variant on one seed."""
     method = baselines.find_method(variant.start)
     settings = to_dict(change(method.settings_for(ENV), variant.changes))
-    return Job(ENV, method_of(variant), method.kind, settings, seed, size.budget, size.episodes)
+    return Job(ENV, name_method(variant), method.kind, settings, seed, size.budget, size.episodes)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return ",".join(f"{v:.4g}" for v in value) if isinstance(value, tuple) else f"{value:g}"

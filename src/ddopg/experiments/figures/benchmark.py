@@ -35,7 +35,7 @@ class Part(NamedTuple):
     episodes: int = 100  # per evaluation
 
 
-def _budgets(cartpole: int, mountaincar: int, swimmer: int) -> dict[str, int]:
+def _make_budgets(cartpole: int, mountaincar: int, swimmer: int) -> dict[str, int]:
     return {"cartpole": cartpole, "mountaincar": mountaincar, "swimmer": swimmer}
 
 
@@ -44,9 +44,9 @@ OURS = ("ddopg", "ddopg-paper", "ddopg-released")
 SEARCHES = ("cmaes", "ars", "random", "cmaes-mlp", "ars-mlp", "random-mlp")
 
 SETTINGS = (
-    Part((*OURS, *SEARCHES), _budgets(20_000, 50_000, 200_000)),
-    Part(GRADIENTS, _budgets(100_000, 200_000, 500_000)),
-    Part(("sac", "sac-tuned"), _budgets(30_000, 50_000, 100_000), runs.SEEDS[:5]),
+    Part((*OURS, *SEARCHES), _make_budgets(20_000, 50_000, 200_000)),
+    Part(GRADIENTS, _make_budgets(100_000, 200_000, 500_000)),
+    Part(("sac", "sac-tuned"), _make_budgets(30_000, 50_000, 100_000), runs.SEEDS[:5]),
 )
 """The slow learners' budgets are long enough to see their end, SAC's and ours what they need."""
 
@@ -83,7 +83,7 @@ IN_ACTION_SPACE = {
 }
 
 
-def plan(quick: bool) -> list[Job]:
+def plan_jobs(quick: bool) -> list[Job]:
     """All runs, seeds outermost."""
     return [
         make_job(env, method, seed, budget, part.episodes)
@@ -96,25 +96,25 @@ def plan(quick: bool) -> list[Job]:
 
 def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
     """Run what is missing; the small version does without the methods whose packages are not installed."""
-    wanted = runs.installed(plan(quick)) if quick else plan(quick)
+    wanted = runs.keep_installed(plan_jobs(quick)) if quick else plan_jobs(quick)
     return runs.complete(wanted, data, execute, quiet)
 
 
 def plot(data: Path, out: Path, quick: bool) -> list[Path]:
     """The paper's figure, and all rivals."""
-    wanted = runs.installed(plan(quick), tell=False) if quick else plan(quick)
+    wanted = runs.keep_installed(plan_jobs(quick), tell=False) if quick else plan_jobs(quick)
     groups = runs.collect(wanted, data)
     curves.require_data(groups, NAME, data)
     tasks = [env for env in RANGES if any(job.env == env for job in wanted)]
-    missing = {env: unfinished(wanted, groups, env) for env in tasks}
+    missing = {env: count_unfinished(wanted, groups, env) for env in tasks}
     spans = {env: [job.budget for job in wanted if job.env == env] for env in tasks}
     return [
-        curves.save(paper_picture(groups, tasks, missing), out / f"{NAME}.png"),
-        curves.save(rivals_picture(groups, tasks, missing, spans), out / f"{NAME}-rivals.png"),
+        curves.save(draw_paper_picture(groups, tasks, missing), out / f"{NAME}.png"),
+        curves.save(draw_rivals_picture(groups, tasks, missing, spans), out / f"{NAME}-rivals.png"),
     ]
 
 
-def unfinished(wanted: Sequence[Job], groups: Groups, env: str) -> dict[str, str]:
+def count_unfinished(wanted: Sequence[Job], groups: Groups, env: str) -> dict[str, str]:
     """Method → "runs there/runs planned", for those on that task of which some are missing."""
     planned: dict[str, int] = {}
     for job in wanted:
@@ -124,20 +124,20 @@ def unfinished(wanted: Sequence[Job], groups: Groups, env: str) -> dict[str, str
     return {m: f"{there[m]}/{number}" for m, number in planned.items() if there[m] < number}
 
 
-def paper_picture(groups: Groups, tasks: Sequence[str], missing: Mapping[str, Mapping[str, str]]) -> Any:
+def draw_paper_picture(groups: Groups, tasks: Sequence[str], missing: Mapping[str, Mapping[str, str]]) -> Any:
     """Mean ± sd against steps, linear as in the paper."""
-    picture = curves.canvas(11, 4.2)
+    picture = curves.make_picture(11, 4.2)
     panels = picture.subplots(1, len(tasks), squeeze=False)[0]
     for axes, env in zip(panels, tasks, strict=True):
-        bands = _bands(groups, env, PAPER, curves.mean_and_deviation)
-        _panel(axes, env, bands, PAPER, missing[env])
+        bands = _compute_bands(groups, env, PAPER, curves.mean_and_deviation)
+        _draw_panel(axes, env, bands, PAPER, missing[env])
         axes.set_xlim(0, None)
     panels[0].set_ylabel("return, mean ± sd over the seeds")
-    _legend(picture, panels)
+    _draw_legend(picture, panels)
     return picture
 
 
-def rivals_picture(
+def draw_rivals_picture(
     groups: Groups,
     tasks: Sequence[str],
     missing: Mapping[str, Mapping[str, str]],
@@ -145,25 +145,25 @@ def rivals_picture(
 ) -> Any:
     """IQM and its interval against steps on a logarithmic axis: search in parameter space above, tuned learners in
     action space below."""
-    picture = curves.canvas(11, 7.6)
+    picture = curves.make_picture(11, 7.6)
     rows: Any = picture.subfigures(2, 1)
     for row, looks in zip(rows, (IN_PARAMETER_SPACE, IN_ACTION_SPACE), strict=True):
         panels = row.subplots(1, len(tasks), squeeze=False)[0]
         for axes, env in zip(panels, tasks, strict=True):
             axes.set_xscale("log")
-            bands = _bands(groups, env, looks, curves.iqm_and_interval)
-            _panel(axes, env, bands, looks, missing[env])
+            bands = _compute_bands(groups, env, looks, curves.iqm_and_interval)
+            _draw_panel(axes, env, bands, looks, missing[env])
             axes.set_xlim(min(spans[env]) / MARKS, 1.2 * max(spans[env]))
         panels[0].set_ylabel("return, IQM and 95 % interval")
-        _legend(row, panels)
+        _draw_legend(row, panels)
     return picture
 
 
-def _bands(groups: Groups, env: str, looks: Mapping[str, Look], band_of: Any) -> dict[str, Band]:
+def _compute_bands(groups: Groups, env: str, looks: Mapping[str, Look], band_of: Any) -> dict[str, Band]:
     return {method: band_of(groups[env, method]) for method in looks if (env, method) in groups}
 
 
-def _panel(
+def _draw_panel(
     axes: Axes,
     env: str,
     bands: Mapping[str, Band],
@@ -172,10 +172,10 @@ def _panel(
 ) -> None:
     for method in reversed(list(bands)):  # the first of the looks on top
         curves.draw(axes, bands[method], looks[method], shade=0.13)
-    curves.solved(axes, SOLVED[env])
+    curves.draw_threshold(axes, SOLVED[env])
     axes.set(xlabel="environment steps", ylim=RANGES[env])
     axes.set_title(env, fontsize=11)
-    axes.xaxis.set_major_formatter(curves.thousands)
+    axes.xaxis.set_major_formatter(curves.format_thousands)
     axes.grid(alpha=0.25)
     told = [f"{method} {count}" for method, count in missing.items() if method in looks]
     if told:
@@ -185,7 +185,7 @@ def _panel(
         )
 
 
-def _legend(picture: Any, panels: Sequence[Axes]) -> None:
+def _draw_legend(picture: Any, panels: Sequence[Axes]) -> None:
     """One legend for all panels, in the order of the looks."""
     found = {label: h for axes in panels for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     order = [look.label for looks in (PAPER, IN_PARAMETER_SPACE, IN_ACTION_SPACE) for look in looks.values()]

@@ -38,7 +38,7 @@ class Band(NamedTuple):
     high: np.ndarray  # (M,)
 
 
-def table(rows: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
+def stack_curves(rows: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
     """Marks (M,) and values (runs, M) of runs on one grid."""
     curves = np.array([row["curve"] for row in rows], np.float64)
     assert np.all(curves[:, :, 0] == curves[:1, :, 0]), "runs of one curve have one budget"
@@ -47,7 +47,7 @@ def table(rows: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
 
 def mean_and_deviation(rows: Sequence[Record]) -> Band:
     """x̄ ± s at every mark, as in the paper; no width for a single run."""
-    steps, values = table(rows)
+    steps, values = stack_curves(rows)
     mean = values.mean(axis=0)
     deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
     return Band(steps, mean, mean - deviation, mean + deviation)
@@ -55,16 +55,16 @@ def mean_and_deviation(rows: Sequence[Record]) -> Band:
 
 def mean_and_interval(rows: Sequence[Record]) -> Band:
     """The mean at every mark and its 95 % bootstrap interval."""
-    return _with_interval(rows, lambda values: values.mean(axis=-1))
+    return _compute_interval(rows, lambda values: values.mean(axis=-1))
 
 
 def iqm_and_interval(rows: Sequence[Record]) -> Band:
     """The interquartile mean at every mark and its 95 % bootstrap interval."""
-    return _with_interval(rows, iqm)
+    return _compute_interval(rows, iqm)
 
 
-def _with_interval(rows: Sequence[Record], statistic: Callable[[np.ndarray], np.ndarray]) -> Band:
-    steps, values = table(rows)
+def _compute_interval(rows: Sequence[Record], statistic: Callable[[np.ndarray], np.ndarray]) -> Band:
+    steps, values = stack_curves(rows)
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     low, high = np.transpose([stratified_bootstrap([column], statistic, rng) for column in values.T])
     return Band(steps, statistic(values.T), low, high)
@@ -80,21 +80,21 @@ def draw(axes: Axes, band: Band, look: Look, shade: float = 0.15) -> Any:
     return line
 
 
-def whisker(axes: Axes, band: Band, place: float, look: Look) -> None:
+def draw_whisker(axes: Axes, band: Band, place: float, look: Look) -> None:
     """The last values beside the curves, where they do not hide each other."""
     style = {"-": "solid", "--": "dashed", ":": "dotted"}[look.line]
     axes.vlines(place, band.low[-1], band.high[-1], color=look.colour, lw=1.6, linestyles=style)
     axes.plot([place], band.middle[-1:], "o", ms=4, color=look.colour)
 
 
-def solved(axes: Axes, threshold: float) -> None:
+def draw_threshold(axes: Axes, threshold: float) -> None:
     """A line at the return that is called solved."""
     axes.axhline(threshold, color="0.55", lw=0.8, ls=(0, (1, 2)))
     beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "rotation": 90, "va": "center"}
     axes.text(1.01, threshold, "solved", fontsize=7, color="0.4", **beside)
 
 
-def thousands(value: float, _: Any = None) -> str:
+def format_thousands(value: float, _: Any = None) -> str:
     """A tick label: 500, 20k, 1M."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
@@ -102,7 +102,7 @@ def thousands(value: float, _: Any = None) -> str:
     return f"{value:g}"
 
 
-def canvas(width: float, height: float) -> Picture:
+def make_picture(width: float, height: float) -> Picture:
     """An empty picture, legible at the width of a page."""
     return Picture(figsize=(width, height), dpi=130, layout="constrained")
 

@@ -25,4 +25,4 @@ SETTINGS = Ablation(
         Variant(Look("REINFORCE, batch 5000", RED, "--"), {}, "reinforce-paper"),
     ),
 )
-plan, run, plot = SETTINGS.plan, SETTINGS.run, SETTINGS.plot
+plan_jobs, run, plot = SETTINGS.plan_jobs, SETTINGS.run, SETTINGS.plot

@@ -18,4 +18,4 @@ SETTINGS = Ablation(
     "cartpole: length-scale Σ of the surrogate",
     sweep("log Σ", "surrogate.length_scale", CHOSEN, COLOURS, lambda log: (math.exp(log),)),
 )
-plan, run, plot = SETTINGS.plan, SETTINGS.run, SETTINGS.plot
+plan_jobs, run, plot = SETTINGS.plan_jobs, SETTINGS.run, SETTINGS.plot

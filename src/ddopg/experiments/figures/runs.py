@@ -19,14 +19,14 @@ SEEDS = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
 
 def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: bool) -> list[Failed]:
     """Run what the directory does not hold yet; all packages for that must be there before anything runs."""
-    jobs.check(wanted)
-    held = bench.finished(data)
+    jobs.check_jobs(wanted)
+    held = bench.read_finished(data)
     for kind in dict.fromkeys(job.kind for job in wanted if job.key not in held):
         baselines.check_packages(kind)
     return bench.complete(wanted, data, execute, quiet, option="--data")
 
 
-def installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
+def keep_installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
     """The jobs whose packages are there; the others are left out, with a word if asked."""
     missing = {job.method: baselines.find_missing_packages(job.kind) for job in wanted}
     left_out = [method for method, packages in missing.items() if packages]
@@ -42,7 +42,7 @@ def installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
 
 def collect(wanted: Sequence[Job], data: Path) -> dict[tuple[str, str], list[Record]]:
     """(task, method) → its finished runs, in the order of the plan; a word about those that are missing."""
-    held = bench.finished(data)
+    held = bench.read_finished(data)
     groups: dict[tuple[str, str], list[Record]] = {}
     for job in wanted:
         if job.key in held:

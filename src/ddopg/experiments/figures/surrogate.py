@@ -67,7 +67,7 @@ class Curves(NamedTuple):
     ess: np.ndarray
 
 
-def plan(quick: bool) -> list[Job]:
+def plan_jobs(quick: bool) -> list[Job]:
     """No runs: everything is computed at once, in seconds."""
     return []
 
@@ -76,18 +76,18 @@ def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
     """Compute the section, unless the directory holds it."""
     settings = QUICK if quick else SETTINGS
     path = data / FILE
-    if not path.exists() or _read(path)["settings"] != _plain(settings):
-        content = json.dumps(section(settings), allow_nan=False) + "\n"
+    if not path.exists() or _read(path)["settings"] != _to_plain(settings):
+        content = json.dumps(compute_section(settings), allow_nan=False) + "\n"
         write_atomically(path, content.encode(), "choose a writable directory with --data")
     return []
 
 
-def section(settings: Settings) -> dict[str, Any]:
+def compute_section(settings: Settings) -> dict[str, Any]:
     """Everything that is drawn, as plain numbers."""
     env = make(settings.env)
     agent = DDOPG(env, seed=settings.seed).learn(settings.steps)
     policy, best = agent.policy, agent.state.incumbent.theta
-    towards = direction(settings.seed, policy.size)
+    towards = draw_direction(settings.seed, policy.size)
     x = np.linspace(-settings.extent, settings.extent, settings.points)
     line = (best + x[:, None] * towards).astype(np.float32)
     where = make_rng(settings.seed, 1, "section").uniform(
@@ -97,38 +97,42 @@ def section(settings: Settings) -> dict[str, Any]:
         rollout(env, policy, best + at * towards, draw_seed(settings.seed, k, "section rollout"))
         for k, at in enumerate(where)
     ]
-    mean, deviation = truth(env, policy, line, settings.episodes)
+    mean, deviation = measure_truth(env, policy, line, settings.episodes)
     return {
         "version": __version__,
-        "settings": _plain(settings),
+        "settings": _to_plain(settings),
         "config": to_dict(agent.config),
-        "theta": _rounded(best, 7),
-        "direction": _rounded(towards, 7),
-        "x": _rounded(x, 5),
-        "truth": {"mean": _rounded(mean), "deviation": _rounded(deviation)},
-        "data": {"x": _rounded(where, 5), "returns": _rounded([t.rewards.sum() for t in data])},
+        "theta": _round_all(best, 7),
+        "direction": _round_all(towards, 7),
+        "x": _round_all(x, 5),
+        "truth": {"mean": _round_all(mean), "deviation": _round_all(deviation)},
+        "data": {"x": _round_all(where, 5), "returns": _round_all([t.rewards.sum() for t in data])},
         "surrogate": [
-            {name: _rounded(values) for name, values in zip(Curves._fields, found, strict=True)}
+            {name: _round_all(values) for name, values in zip(Curves._fields, found, strict=True)}
             for log in settings.log_covariances
-            for found in [along(policy, line, data, math.exp(log / 2), settings.delta)]
+            for found in [estimate_along(policy, line, data, math.exp(log / 2), settings.delta)]
         ],
     }
 
 
-def direction(seed: int, size: int) -> np.ndarray:
+def draw_direction(seed: int, size: int) -> np.ndarray:
     """A random unit vector (D,), all directions alike."""
     v = make_rng(seed, 0, "section").standard_normal(size)
     return v / np.linalg.norm(v)
 
 
-def truth(env: gym.Env, policy: Policy, line: np.ndarray, episodes: int) -> tuple[np.ndarray, np.ndarray]:
+def measure_truth(
+    env: gym.Env, policy: Policy, line: np.ndarray, episodes: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the return of each policy (P, D), over the same fresh episodes."""
     seeds = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + episodes)
     returns = np.array([evaluate(env, policy, theta, seeds) for theta in line])
     return returns.mean(axis=1), returns.std(axis=1)
 
 
-def along(policy: Policy, line: np.ndarray, data: Sequence[Trajectory], sigma: float, delta: float) -> Curves:
+def estimate_along(
+    policy: Policy, line: np.ndarray, data: Sequence[Trajectory], sigma: float, delta: float
+) -> Curves:
     """The surrogate of the data, of length-scale σ in units of the action, at every policy (P, D) of the line."""
     number = len(data)
     config = Config(
@@ -160,7 +164,7 @@ def plot(data: Path, out: Path, quick: bool) -> list[Path]:
     curves.require_data(path.exists(), NAME, data)
     found = _read(path)
     settings, x, real = found["settings"], found["x"], found["truth"]
-    picture = curves.canvas(11, 4.6)
+    picture = curves.make_picture(11, 4.6)
     panels = picture.subplots(1, len(found["surrogate"]), sharey=True, squeeze=False)[0]
     for axes, log, belief in zip(panels, settings["log_covariances"], found["surrogate"], strict=True):
         _shade(axes, x, real, curves.BLUE, f"truth, mean ± sd of {settings['episodes']} episodes")
@@ -210,9 +214,9 @@ def _read(path: Path) -> dict[str, Any]:
     )
 
 
-def _plain(settings: Settings) -> dict[str, Any]:
+def _to_plain(settings: Settings) -> dict[str, Any]:
     return json.loads(json.dumps(settings._asdict()))
 
 
-def _rounded(values: Any, digits: int = 3) -> list[float]:
+def _round_all(values: Any, digits: int = 3) -> list[float]:
     return [round(float(value), digits) for value in values]

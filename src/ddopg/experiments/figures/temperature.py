@@ -13,4 +13,4 @@ SETTINGS = Ablation(
     "cartpole: temperature λ of the selection",
     sweep("λ", "selection.temperature", CHOSEN, COLOURS, lambda value: value),
 )
-plan, run, plot = SETTINGS.plan, SETTINGS.run, SETTINGS.plot
+plan_jobs, run, plot = SETTINGS.plan_jobs, SETTINGS.run, SETTINGS.plot

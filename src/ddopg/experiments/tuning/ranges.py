@@ -93,7 +93,7 @@ USUAL = {
 """Preset → what is tuned unless told otherwise: the settings that it uses and that matter most."""
 
 
-def space_of(preset: str, params: Sequence[str] = (), file: Path | None = None) -> Space:
+def choose_space(preset: str, params: Sequence[str] = (), file: Path | None = None) -> Space:
     """What is searched: the settings named, else those of the file, else the usual ones; checked at both ends."""
     given = {} if file is None else _read(file, preset_config(preset))
     ranges = RANGES | given
@@ -107,17 +107,17 @@ def space_of(preset: str, params: Sequence[str] = (), file: Path | None = None) 
             f'"{name}" = {{low = ..., high = ...}} or a list of values',
         )
     space = {name: ranges[name] for name in dict.fromkeys(names)}
-    ends = [{name: _end(spread, at) for name, spread in space.items()} for at in (0, -1)]
+    ends = [{name: _take_end(spread, at) for name, spread in space.items()} for at in (0, -1)]
     choices = [{name: value} for name, s in space.items() if not isinstance(s, Range) for value in s]
     for values in (*ends, *choices):
         try:
-            configured(preset, values)
+            apply_values(preset, values)
         except ConfigError as error:
             raise ConfigError(f"the ranges hold settings that cannot be: {error}") from error
     return space
 
 
-def configured(preset: str, values: Mapping[str, Plain]) -> Config:
+def apply_values(preset: str, values: Mapping[str, Plain]) -> Config:
     """The preset with these values; a number stands for a list of one where the setting is a list."""
     start = preset_config(preset)
     now = flatten(to_dict(start))
@@ -128,7 +128,7 @@ def configured(preset: str, values: Mapping[str, Plain]) -> Config:
     return change(start, wrapped)
 
 
-def start_of(preset: str, space: Space) -> dict[str, Plain] | None:
+def find_start(preset: str, space: Space) -> dict[str, Plain] | None:
     """The preset's own values, or None where one of them lies outside what is searched."""
     now = flatten(to_dict(preset_config(preset)))
     values: dict[str, Plain] = {}
@@ -149,7 +149,7 @@ def to_plain(space: Space) -> dict[str, Any]:
     return {name: s._asdict() if isinstance(s, Range) else list(s) for name, s in space.items()}
 
 
-def as_text(value: Plain) -> str:
+def to_text(value: Plain) -> str:
     """A value of a choice as Optuna can keep it, and `from_text` its inverse."""
     return json.dumps(value)
 
@@ -159,7 +159,7 @@ def from_text(text: str) -> Plain:
     return json.loads(text)
 
 
-def _end(spread: Range | tuple[Plain, ...], at: int) -> Plain:
+def _take_end(spread: Range | tuple[Plain, ...], at: int) -> Plain:
     return spread[:2][at] if isinstance(spread, Range) else spread[at]
 
 
@@ -168,7 +168,7 @@ def _read(path: Path, config: Config) -> Space:
     known = flatten(to_dict(config))
     flat = flatten(read_table(path))
     space: Space = {}
-    for name in dict.fromkeys(_owner(name) for name in flat):
+    for name in dict.fromkeys(_find_owner(name) for name in flat):
         if name not in known:
             raise unknown("setting", name, known)
         if name in flat:
@@ -180,20 +180,20 @@ def _read(path: Path, config: Config) -> Space:
             space[name] = tuple(values)
         else:
             limits = {k: flat[f"{name}.{k}"] for k in _LIMITS if f"{name}.{k}" in flat}
-            space[name] = _range(f"{path}: {name}", limits, type(known[name]))
+            space[name] = _make_range(f"{path}: {name}", limits, type(known[name]))
     return space
 
 
 _LIMITS = ("low", "high", "log")
 
 
-def _owner(name: str) -> str:
+def _find_owner(name: str) -> str:
     """The setting that a flattened name belongs to."""
     head, _, tail = name.rpartition(".")
     return head if tail in _LIMITS else name
 
 
-def _range(what: str, limits: dict[str, Any], kind: type) -> Range:
+def _make_range(what: str, limits: dict[str, Any], kind: type) -> Range:
     low, high, log = limits.get("low"), limits.get("high"), limits.get("log", False)
     require(
         type(low) in (int, float)

@@ -20,13 +20,13 @@ ATTEMPTS, PAUSE = 10, 0.1  # to open a storage whose tables another process is m
 RETRIES = 3  # a trial that takes its process with it is not tried for ever
 
 
-def connected(url: str) -> RDBStorage:
+def connect(url: str) -> RDBStorage:
     """The storage, its tables made if they are not there. Who meets another process at that tries again."""
     try:
-        with answering(url):
+        with translate_errors(url):
             for attempt in range(1, ATTEMPTS + 1):
                 try:
-                    return _attempt(url)
+                    return _try_to_connect(url)
                 except sqlalchemy.exc.DBAPIError as error:
                     made = "already exists" in str(error) or isinstance(error, sqlalchemy.exc.IntegrityError)
                     if not made or attempt == ATTEMPTS:
@@ -34,30 +34,30 @@ def connected(url: str) -> RDBStorage:
                     time.sleep(PAUSE * attempt)
     except (ImportError, sqlalchemy.exc.ArgumentError, ValueError) as error:
         raise ConfigError(
-            f"cannot open the storage {_shown(url)}: {error}; expected an SQLAlchemy URL such as "
+            f"cannot open the storage {_hide_password(url)}: {error}; expected an SQLAlchemy URL such as "
             "sqlite:///study.sqlite or postgresql://user@host/name, whose driver is installed"
         ) from error
     raise AssertionError("the last attempt returns or raises")
 
 
-def _attempt(url: str) -> RDBStorage:
-    with as_intended():
+def _try_to_connect(url: str) -> RDBStorage:
+    with silence_warnings():
         return RDBStorage(
             url,
             engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {},
             heartbeat_interval=HEARTBEAT,
             grace_period=GRACE,
-            heartbeat_stale_trial_callback=retry(),
+            heartbeat_stale_trial_callback=make_retry_callback(),
         )
 
 
-def retry() -> RetryHeartbeatStaleTrialCallback:
+def make_retry_callback() -> RetryHeartbeatStaleTrialCallback:
     """What puts a trial back into the queue, with the seeds that are finished."""
     return RetryHeartbeatStaleTrialCallback(max_retry=RETRIES, inherit_intermediate_values=True)
 
 
 @contextmanager
-def as_intended() -> Iterator[None]:
+def silence_warnings() -> Iterator[None]:
     """Optuna calls these parts experimental, and heartbeats without `optimize` unusual; tests show that they work."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
@@ -66,7 +66,7 @@ def as_intended() -> Iterator[None]:
 
 
 @contextmanager
-def answering(url: str) -> Iterator[None]:
+def translate_errors(url: str) -> Iterator[None]:
     """What a storage that was found complains about, in the words of this package, without the password."""
     try:
         yield
@@ -74,12 +74,12 @@ def answering(url: str) -> Iterator[None]:
         raise
     except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError) as error:
         raise StoreError(
-            f"the storage {_shown(url)} does not answer as it should: {error}; what was finished is safe, the same "
-            "command goes on"
+            f"the storage {_hide_password(url)} does not answer as it should: {error}; what was finished is safe, "
+            "the same command goes on"
         ) from error
 
 
-def _shown(url: str) -> str:
+def _hide_password(url: str) -> str:
     try:
         return make_url(url).render_as_string(hide_password=True)
     except sqlalchemy.exc.ArgumentError:

@@ -26,7 +26,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from ddopg.errors import require
 from ddopg.experiments.tuning import storages
-from ddopg.experiments.tuning.ranges import Plain, Range, Space, as_text, from_text, start_of, to_plain
+from ddopg.experiments.tuning.ranges import Plain, Range, Space, find_start, from_text, to_plain, to_text
 
 WORSE = (
     0.2  # p of the pruner: three seeds of three worse than the best trial's (p = 1/8) are enough, two are not
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     score: str  # `area` or `final`
     space: Space
 
-    def described(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """As JSON has it."""
         return self._asdict() | {"seeds": list(self.seeds), "space": to_plain(self.space)}
 
@@ -87,13 +87,13 @@ class NumberedTPE(BaseSampler):
 
 
 @contextmanager
-def opened(url: str, name: str, plan: Plan, seed: int) -> Iterator[optuna.Study]:
+def open_study(url: str, name: str, plan: Plan, seed: int) -> Iterator[optuna.Study]:
     """The study of that name in the storage, made if it is not there; refused if it was begun with another plan."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage = storages.connected(url)
+    storage = storages.connect(url)
     try:
-        with storages.answering(url):
-            study = _created(storage, name, plan, seed)
+        with storages.translate_errors(url):
+            study = _create_or_load(storage, name, plan, seed)
             _check(study, plan)
             yield study
     finally:
@@ -101,12 +101,12 @@ def opened(url: str, name: str, plan: Plan, seed: int) -> Iterator[optuna.Study]
         storage.engine.dispose()
 
 
-def next_trial(study: optuna.Study, wanted: int) -> Trial | None:
+def take_trial(study: optuna.Study, wanted: int) -> Trial | None:
     """A trial for this process to run, or None while all that are wanted are finished or in other hands."""
     revive(study)
-    if not to_begin(study, wanted):
+    if not has_work_left(study, wanted):
         return None
-    with storages.as_intended():
+    with storages.silence_warnings():
         trial = study.ask()
     _mark(study, trial)
     earlier = [t for t in study.get_trials(deepcopy=False, states=LIVE) if t.number < trial.number]
@@ -117,33 +117,33 @@ def next_trial(study: optuna.Study, wanted: int) -> Trial | None:
     return None
 
 
-def to_begin(study: optuna.Study, wanted: int) -> bool:
+def has_work_left(study: optuna.Study, wanted: int) -> bool:
     """Whether a trial waits, or one more is wanted."""
-    count = states(study)
+    count = count_states(study)
     return count[TrialState.WAITING] > 0 or sum(count[state] for state in LIVE) < wanted
 
 
-def values_of(trial: Trial, space: Space) -> dict[str, Plain]:
+def suggest_values(trial: Trial, space: Space) -> dict[str, Plain]:
     """What the trial tries: drawn now, or given with it."""
-    return {name: _rounded(_suggested(trial, name, spread), spread) for name, spread in space.items()}
+    return {name: _round_value(_suggest(trial, name, spread), spread) for name, spread in space.items()}
 
 
-def tried(trial: FrozenTrial, space: Space) -> dict[str, Plain]:
+def read_values(trial: FrozenTrial, space: Space) -> dict[str, Plain]:
     """What a finished trial tried."""
     return {
-        name: _rounded(trial.params[name] if isinstance(s, Range) else from_text(trial.params[name]), s)
+        name: _round_value(trial.params[name] if isinstance(s, Range) else from_text(trial.params[name]), s)
         for name, s in space.items()
     }
 
 
-def states(study: optuna.Study) -> Counter[TrialState]:
+def count_states(study: optuna.Study) -> Counter[TrialState]:
     """How many trials there are of each kind."""
     return Counter(trial.state for trial in study.get_trials(deepcopy=False))
 
 
-def finished(study: optuna.Study) -> int:
+def count_finished(study: optuna.Study) -> int:
     """Trials that count: complete, or pruned."""
-    count = states(study)
+    count = count_states(study)
     return sum(count[state] for state in FINISHED)
 
 
@@ -158,7 +158,7 @@ def revive(study: optuna.Study) -> None:
             trial.user_attrs.get(SEEN) != trial.number
         ):  # one that is tried again inherits the mark of the first
             _mark(study, trial)
-    with storages.as_intended():
+    with storages.silence_warnings():
         optuna.storages.fail_stale_trials(study)
 
 
@@ -166,28 +166,28 @@ def give_back(study: optuna.Study, trial: Trial) -> None:
     """Put a trial back into the queue, with the seeds that are finished: this process ends."""
     with suppress(UpdateFinishedTrialError, ValueError):  # another process may have thought us dead
         study.tell(trial, state=TrialState.FAIL)
-        with storages.as_intended():
-            storages.retry()(study, frozen(study, trial.number))
+        with storages.silence_warnings():
+            storages.make_retry_callback()(study, read_trial(study, trial.number))
 
 
-def frozen(study: optuna.Study, number: int) -> FrozenTrial:
+def read_trial(study: optuna.Study, number: int) -> FrozenTrial:
     """The trial as the storage has it."""
     return copy.deepcopy(next(t for t in study.get_trials(deepcopy=False) if t.number == number))
 
 
-def sign_of_life(study: optuna.Study, trial: Trial | FrozenTrial) -> None:
+def give_sign_of_life(study: optuna.Study, trial: Trial | FrozenTrial) -> None:
     """Tell the others that the trial is being run; Optuna does it by itself only within `optimize`."""
     study._storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
 
 
 def _mark(study: optuna.Study, trial: Trial | FrozenTrial) -> None:
     with suppress(UpdateFinishedTrialError):
-        sign_of_life(study, trial)
+        give_sign_of_life(study, trial)
         study._storage.set_trial_user_attr(trial._trial_id, SEEN, trial.number)
 
 
 @contextmanager
-def signs_of_life(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -> Iterator[None]:
+def keep_alive(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -> Iterator[None]:
     """Within the block, a thread tells the others every few seconds which trials are being run here."""
     over = threading.Event()
 
@@ -197,7 +197,7 @@ def signs_of_life(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -
                 with suppress(
                     StorageInternalError, sqlalchemy.exc.SQLAlchemyError
                 ):  # the next one may get through
-                    sign_of_life(study, trial)
+                    give_sign_of_life(study, trial)
         study._storage.remove_session()
 
     thread = threading.Thread(target=beat, daemon=True)
@@ -209,9 +209,9 @@ def signs_of_life(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -
         thread.join()
 
 
-def _created(storage: RDBStorage, name: str, plan: Plan, seed: int) -> optuna.Study:
+def _create_or_load(storage: RDBStorage, name: str, plan: Plan, seed: int) -> optuna.Study:
     """Exactly one process makes the study, and lets the preset's own setting be the first trial."""
-    with storages.as_intended():
+    with storages.silence_warnings():
         options: dict[str, Any] = {
             "sampler": NumberedTPE(seed),
             "pruner": WilcoxonPruner(p_threshold=WORSE, n_startup_steps=FEWEST_SEEDS),
@@ -220,16 +220,16 @@ def _created(storage: RDBStorage, name: str, plan: Plan, seed: int) -> optuna.St
             study = optuna.create_study(storage=storage, study_name=name, direction="maximize", **options)
         except optuna.exceptions.DuplicatedStudyError:
             return optuna.load_study(storage=storage, study_name=name, **options)
-        study.set_user_attr("ddopg", plan.described())
-        start = start_of(plan.preset, plan.space)
+        study.set_user_attr("ddopg", plan.to_plain())
+        start = find_start(plan.preset, plan.space)
         if start is not None:
-            kept = {n: v if isinstance(plan.space[n], Range) else as_text(v) for n, v in start.items()}
+            kept = {n: v if isinstance(plan.space[n], Range) else to_text(v) for n, v in start.items()}
             study.enqueue_trial(kept, user_attrs={"preset": True})
     return study
 
 
 def _check(study: optuna.Study, plan: Plan) -> None:
-    told, here = study.user_attrs.get("ddopg"), plan.described()
+    told, here = study.user_attrs.get("ddopg"), plan.to_plain()
     if told is None:  # its maker has not come so far yet
         study.set_user_attr("ddopg", here)
         return
@@ -241,15 +241,15 @@ def _check(study: optuna.Study, plan: Plan) -> None:
         )
 
 
-def _suggested(trial: Trial, name: str, spread: Range | tuple[Plain, ...]) -> Plain:
+def _suggest(trial: Trial, name: str, spread: Range | tuple[Plain, ...]) -> Plain:
     if not isinstance(spread, Range):
-        return from_text(trial.suggest_categorical(name, [as_text(value) for value in spread]))
+        return from_text(trial.suggest_categorical(name, [to_text(value) for value in spread]))
     if spread.whole:
         return trial.suggest_int(name, int(spread.low), int(spread.high), log=spread.log)
     return trial.suggest_float(name, spread.low, spread.high, log=spread.log)
 
 
-def _rounded(value: Any, spread: Range | tuple[Plain, ...]) -> Plain:
+def _round_value(value: Any, spread: Range | tuple[Plain, ...]) -> Plain:
     """Few digits are enough for a setting, and people can read them."""
     if type(value) is not float or not isinstance(spread, Range):
         return value

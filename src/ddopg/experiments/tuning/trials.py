@@ -21,16 +21,16 @@ from ddopg.errors import RolloutError
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.stats import Curve, iqm
 from ddopg.experiments.bench.workers import Done, Event, Failed, Place, Progressed, run_from
-from ddopg.experiments.tuning.ranges import configured
+from ddopg.experiments.tuning.ranges import apply_values
 from ddopg.experiments.tuning.study import (
     Plan,
-    finished,
-    frozen,
+    count_finished,
+    count_states,
     give_back,
-    next_trial,
-    signs_of_life,
-    states,
-    values_of,
+    keep_alive,
+    read_trial,
+    suggest_values,
+    take_trial,
 )
 from ddopg.support.display import make_work_bar
 from ddopg.support.records import to_dict
@@ -40,14 +40,14 @@ AGAIN = 2  # times that a run is begun anew whose process died: it need not be t
 Show = Callable[[Event], None]
 
 
-def score_of(curve: Curve, kind: str) -> float:
+def score_curve(curve: Curve, kind: str) -> float:
     """Mean over the marks (`area`), or the last value (`final`)."""
     values = np.asarray(curve, np.float64)[:, 1]
     return float(values.mean() if kind == "area" else values[-1])
 
 
 @dataclass
-class Open:
+class OpenTrial:
     """A trial that this process runs."""
 
     trial: Trial
@@ -65,7 +65,7 @@ class Crew:
     study: optuna.Study
     plan: Plan
     wanted: int
-    open: dict[str, Open] = field(default_factory=dict)  # by the name of their jobs
+    open: dict[str, OpenTrial] = field(default_factory=dict)  # by the name of their jobs
 
     def next_job(self) -> Job | None:
         """The next seed of a trial in hand, else the first of a new one, else none."""
@@ -98,19 +98,21 @@ class Crew:
         self.open.clear()
 
     def _begin(self) -> str | None:
-        trial = next_trial(self.study, self.wanted)
+        trial = take_trial(self.study, self.wanted)
         if trial is None:
             return None
-        known = frozen(self.study, trial.number).intermediate_values
+        known = read_trial(self.study, trial.number).intermediate_values
         order = np.random.default_rng(trial.number).permutation(len(self.plan.seeds)).tolist()
         name = f"trial {trial.number}"
-        self.open[name] = Open(trial, {}, [place for place in order if place not in known], dict(known))
-        self.open[name].settings = to_dict(configured(self.plan.preset, values_of(trial, self.plan.space)))
+        self.open[name] = OpenTrial(trial, {}, [place for place in order if place not in known], dict(known))
+        self.open[name].settings = to_dict(
+            apply_values(self.plan.preset, suggest_values(trial, self.plan.space))
+        )
         return name
 
-    def _done(self, one: Open, event: Done) -> bool:
+    def _done(self, one: OpenTrial, event: Done) -> bool:
         place = one.left.pop(0)
-        one.scores[place] = score_of(event.record["curve"], self.plan.score)
+        one.scores[place] = score_curve(event.record["curve"], self.plan.score)
         one.trial.report(one.scores[place], place)
         if not one.left:
             self.study.tell(one.trial, float(iqm(np.array(list(one.scores.values())))))
@@ -120,7 +122,7 @@ class Crew:
             return False
         return True
 
-    def _failed(self, one: Open, event: Failed) -> bool:
+    def _failed(self, one: OpenTrial, event: Failed) -> bool:
         """A setting under which a run fails is out, unless it is the preset's own: then the task is at fault."""
         reason = event.reason.strip().splitlines()[-1]
         if one.trial.user_attrs.get("preset"):
@@ -137,8 +139,8 @@ def run(study: optuna.Study, plan: Plan, wanted: int, place: Place, quiet: bool)
     """Run trials until all that are wanted are finished or in other hands; interrupted, give back those in hand."""
     crew = Crew(study, plan, wanted)
     with (
-        signs_of_life(study, lambda: [one.trial for one in list(crew.open.values())]),
-        progress(crew, quiet) as show,
+        keep_alive(study, lambda: [one.trial for one in list(crew.open.values())]),
+        show_progress(crew, quiet) as show,
         closing(run_from(crew.next_job, place, AGAIN)) as events,  # type: ignore[type-var]
     ):
         try:
@@ -152,27 +154,27 @@ def run(study: optuna.Study, plan: Plan, wanted: int, place: Place, quiet: bool)
 
 
 @contextmanager
-def progress(crew: Crew, quiet: bool) -> Iterator[Show]:
+def show_progress(crew: Crew, quiet: bool) -> Iterator[Show]:
     """A line with trials finished, the best so far, time spent and time left; silent where asked."""
     if quiet:
         yield lambda event: None
         return
     with make_work_bar("{task.fields[ended]}[/]/{task.fields[trials]} trials", "{task.fields[what]}") as bar:
         task = bar.add_task(
-            "tune", total=crew.wanted, ended=finished(crew.study), trials=crew.wanted, what=""
+            "tune", total=crew.wanted, ended=count_finished(crew.study), trials=crew.wanted, what=""
         )
 
         def show(event: Event) -> None:
             if not isinstance(event, Progressed):  # the storage is asked only when something has changed
-                bar.update(task, ended=finished(crew.study), what=_summary(crew.study))
+                bar.update(task, ended=count_finished(crew.study), what=_summarise(crew.study))
             begun = sum((len(one.scores) + one.share) / len(crew.plan.seeds) for one in crew.open.values())
             bar.update(task, completed=min(bar.tasks[0].fields["ended"] + begun, crew.wanted))
 
         yield show
 
 
-def _summary(study: optuna.Study) -> str:
-    count = states(study)
+def _summarise(study: optuna.Study) -> str:
+    count = count_states(study)
     if not count[TrialState.COMPLETE]:
         return "the first trial"
     return (

@@ -23,9 +23,9 @@ from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.stats import stratified_bootstrap
 from ddopg.experiments.bench.workers import Failed
-from ddopg.experiments.tuning.ranges import Plain, configured, start_of
-from ddopg.experiments.tuning.study import Plan, states, tried
-from ddopg.experiments.tuning.trials import score_of
+from ddopg.experiments.tuning.ranges import Plain, apply_values, find_start
+from ddopg.experiments.tuning.study import Plan, count_states, read_values
+from ddopg.experiments.tuning.trials import score_curve
 from ddopg.support.files import write_atomically
 from ddopg.support.records import flatten, to_dict
 
@@ -54,18 +54,20 @@ class Difference(NamedTuple):
         return BETTER if low > 0 else WORSE if high < 0 else OPEN
 
 
-def changes_of(plan: Plan, best: FrozenTrial) -> dict[str, Plain]:
+def find_changes(plan: Plan, best: FrozenTrial) -> dict[str, Plain]:
     """The best setting, as far as it differs from the preset."""
-    tuned = flatten(to_dict(configured(plan.preset, tried(best, plan.space))))
-    own = flatten(to_dict(configured(plan.preset, {})))
+    tuned = flatten(to_dict(apply_values(plan.preset, read_values(best, plan.space))))
+    own = flatten(to_dict(apply_values(plan.preset, {})))
     return {name: value for name, value in tuned.items() if value != own[name]}
 
 
-def jobs_of(plan: Plan, changes: dict[str, Plain], fresh: Sequence[int]) -> list[Job]:
+def make_jobs(plan: Plan, changes: dict[str, Plain], fresh: Sequence[int]) -> list[Job]:
     """Both settings on every fresh seed."""
-    sides = {_preset(plan): {}, TUNED: changes}
+    sides = {_name_preset(plan): {}, TUNED: changes}
     return [
-        Job(plan.env, name, "ddopg", to_dict(configured(plan.preset, some)), seed, plan.steps, plan.episodes)
+        Job(
+            plan.env, name, "ddopg", to_dict(apply_values(plan.preset, some)), seed, plan.steps, plan.episodes
+        )
         for seed in fresh
         for name, some in sides.items()
     ]
@@ -78,10 +80,10 @@ def compare(
     failures = bench.complete(jobs, out, execute, quiet, patient=True)
     if failures:
         return None, failures
-    found = bench.finished(out)
-    scores = {(job.method, job.seed): score_of(found[job.key]["curve"], plan.score) for job in jobs}
+    found = bench.read_finished(out)
+    scores = {(job.method, job.seed): score_curve(found[job.key]["curve"], plan.score) for job in jobs}
     fresh = tuple(dict.fromkeys(job.seed for job in jobs))
-    pairs = np.array([scores[TUNED, seed] - scores[_preset(plan), seed] for seed in fresh])
+    pairs = np.array([scores[TUNED, seed] - scores[_name_preset(plan), seed] for seed in fresh])
     rng = np.random.default_rng(bench.BOOTSTRAP_SEED)
     return Difference(float(pairs.mean()), stratified_bootstrap([pairs], _mean, rng), fresh), []
 
@@ -90,7 +92,7 @@ def write(
     path: Path, study: optuna.Study, plan: Plan, changes: dict[str, Plain], difference: Difference | None
 ) -> Path:
     """The preset file, with where it comes from; `ddopg train --config` reads it."""
-    best, count = study.best_trial, states(study)
+    best, count = study.best_trial, count_states(study)
     note: dict[str, Any] = {
         "by": "ddopg tune",
         "version": __version__,
@@ -120,7 +122,7 @@ def write(
 
 def print_trials(study: optuna.Study, plan: Plan, console: Console) -> None:
     """The best trials: value, worst seed, and what they tried."""
-    count = states(study)
+    count = count_states(study)
     failed = sum("failure" in t.user_attrs for t in study.get_trials(deepcopy=False))
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     title = (
@@ -128,8 +130,8 @@ def print_trials(study: optuna.Study, plan: Plan, console: Console) -> None:
         f"{count[TrialState.PRUNED]} ended early{f', {failed} of them by a failing run' if failed else ''}"
     )
     shown = sorted(complete, key=lambda t: -(t.value or 0.0))[:SHOWN]
-    own = start_of(plan.preset, plan.space)
-    values = [tried(trial, plan.space) for trial in shown]
+    own = find_start(plan.preset, plan.space)
+    values = [read_values(trial, plan.space) for trial in shown]
     console.print(title, highlight=False, soft_wrap=True)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
@@ -138,7 +140,7 @@ def print_trials(study: optuna.Study, plan: Plan, console: Console) -> None:
     table.add_row(f"IQM of the {plan.score}", *(f"{trial.value:.4g}" for trial in shown))
     table.add_row("worst seed", *(f"{min(trial.intermediate_values.values()):.4g}" for trial in shown))
     for name in plan.space:
-        table.add_row(name, *(_text(value[name]) for value in values))
+        table.add_row(name, *(_format_value(value[name]) for value in values))
     console.print(table)
 
 
@@ -159,9 +161,9 @@ def _mean(values: np.ndarray) -> np.ndarray:
     return values.mean(axis=-1)
 
 
-def _preset(plan: Plan) -> str:
+def _name_preset(plan: Plan) -> str:
     return f"preset {plan.preset}"
 
 
-def _text(value: Plain) -> str:
+def _format_value(value: Plain) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
