@@ -8,13 +8,14 @@ the observations, and parameters without effect are left alone.
 from __future__ import annotations
 
 from functools import partial
+from types import ModuleType
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ddopg.core.types import Trajectory
+from ddopg.core.types import HostOrDevice, Trajectory
 from ddopg.policies import Policy
 
 WIDEST_CONSTANT = 1.5  # raw output of a constant policy: tanh(1.5) is 0.9 of the action range
@@ -47,9 +48,15 @@ def sample_constant_policy(rng: np.random.Generator, size: int, outputs: int) ->
     return theta
 
 
-def scale_params(thetas: Array, scale: Array) -> Array:
-    """θ/scale; 0 where a parameter has no scale, because it never had an effect."""
-    return jnp.where(scale > 0, thetas / jnp.where(scale > 0, scale, 1.0), 0.0)
+def scale_params(thetas: HostOrDevice, scale: HostOrDevice, xp: ModuleType = jnp) -> HostOrDevice:
+    """θ/scale; 0 where a parameter has no scale, because it never had an effect.
+
+    Args:
+        thetas: parameters, (…, D).
+        scale: of each parameter, (D,) or with leading axes of 1.
+        xp: the module that computes, `jax.numpy` or `numpy`.
+    """
+    return xp.where(scale > 0, thetas / xp.where(scale > 0, scale, 1.0), 0.0)
 
 
 def raw_output_size(theta: Array, scale: Array, outputs: int) -> Array:

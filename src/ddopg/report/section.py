@@ -16,6 +16,7 @@ import numpy as np
 
 from ddopg.config import SurrogateConfig
 from ddopg.core.algorithm import build_surrogate_data
+from ddopg.core.param_scaling import scale_params
 from ddopg.core.policy_building import build_policy
 from ddopg.core.seeding import make_rng
 from ddopg.core.selection import RULES
@@ -144,7 +145,7 @@ def compute_distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.
 def choose_lines(reading: Reading, sample: Sample) -> list[Line]:
     """Towards the centre of the search, the best rollout, the main direction of the policies, a random one."""
     state, here = reading.state, reading.state.incumbent.theta
-    apart = scale_params(np.asarray(sample.data.thetas)[sample.rows] - here, sample.param_scale)
+    apart = _scale(np.asarray(sample.data.thetas)[sample.rows] - here, sample.param_scale)
     usual = float(np.median(np.linalg.norm(apart, axis=1))) or 1.0
     best = int(np.argmax(state.memory.returns))
     places = {
@@ -153,7 +154,7 @@ def choose_lines(reading: Reading, sample: Sample) -> list[Line]:
     }
     found = []
     for name, (label, place) in places.items():
-        towards = scale_params(place - here, sample.param_scale)
+        towards = _scale(place - here, sample.param_scale)
         length = float(np.linalg.norm(towards))
         if length > SHORTEST * usual:
             mark = {"centre": "centre of the search", "best": f"rollout {best + 1}"}[name]
@@ -167,11 +168,6 @@ def choose_lines(reading: Reading, sample: Sample) -> list[Line]:
     return found
 
 
-def scale_params(thetas: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """θ/scale on the host; 0 where a parameter has no scale, or is no number."""
-    return np.nan_to_num(np.where(scale > 0, thetas / np.where(scale > 0, scale, 1.0), 0.0))
-
-
 def place_policies(line: Line, here: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """The parameters (P, D) at the points of the line."""
     t = np.linspace(-line.extent, line.extent, POINTS)
@@ -181,7 +177,7 @@ def place_policies(line: Line, here: np.ndarray, scale: np.ndarray) -> np.ndarra
 def _describe_line(line: Line, reading: Reading, policy: Policy, sample: Sample) -> dict[str, Any]:
     here = reading.state.incumbent.theta.astype(np.float64)
     thetas = place_policies(line, here, sample.param_scale)
-    apart = scale_params(np.asarray(sample.data.thetas, np.float64)[sample.rows] - here, sample.param_scale)
+    apart = _scale(np.asarray(sample.data.thetas, np.float64)[sample.rows] - here, sample.param_scale)
     at = apart @ line.towards
     return {
         "name": line.name,
@@ -212,6 +208,11 @@ def _estimate_as_the_run(
         return None
     means = [_believe(policy, config, theta, sample.data).mean for theta in thetas.astype(np.float32)]
     return round_numbers(sample.reward_scale * np.asarray(means, np.float64))
+
+
+def _scale(thetas: np.ndarray, param_scale: np.ndarray) -> np.ndarray:
+    """In parameter scales; what is no number is 0."""
+    return np.nan_to_num(scale_params(thetas, param_scale, np))
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
