@@ -13,7 +13,8 @@ import ddopg.core.surrogate as S
 from ddopg.config import SurrogateConfig
 from ddopg.core import estimators
 from ddopg.core.selection import softmax_probabilities
-from tests.problems import evidence_of, random_problem
+from ddopg.core.time_grid import SubsampledTrajectory
+from tests.problems import random_problem, surrogate_data_of
 
 FILE = Path(__file__).parents[1] / "examples" / "ddopg_by_hand.py"
 SPECIFICATION = spec_from_file_location("ddopg_by_hand", FILE)
@@ -40,9 +41,10 @@ def library(problem):
     """θ → (Ĵ, ESS, L) as the library has them."""
     config = SurrogateConfig(length_scale=(0.8,), penalty=by_hand.PENALTY)
     arrays = map(jnp.asarray, (problem.observations, problem.actions, 1.0 * problem.alive))
-    log_likelihoods = jax.vmap(partial(S.log_likelihoods, problem.policy, config=config), (None, 0, 0, 0))
-    table = jax.vmap(log_likelihoods, (0, None, None, None))(jnp.asarray(problem.thetas), *arrays)
-    held = evidence_of(problem, estimators.log_mixture(table[..., 0])[:, None])
+    paths = SubsampledTrajectory(None, *arrays, None)
+    log_likelihoods = jax.vmap(partial(S.log_likelihoods, problem.policy, config=config), (None, 0))
+    table = jax.vmap(log_likelihoods, (0, None))(jnp.asarray(problem.thetas), paths)
+    held = surrogate_data_of(problem, estimators.log_mixture(table[..., 0])[:, None])
 
     def judge(theta, bound):
         log_w = S.log_weights(problem.policy, theta, held, config)

@@ -60,13 +60,13 @@ class TestReplies:
         assert worker.call(b"go on", START) == Reply("done", b"go on")
 
     def test_progress_comes_before_the_result(self, worker):
-        worker.send(b"report")
+        worker.send_bytes(b"report")
         assert worker.receive(START) == Reply("progress", b"0.25")
         assert worker.receive(START) == Reply("done", b"report")
 
     def test_a_reply_that_is_late_can_still_be_received(self, worker):
         worker.call(b"begin", START)
-        worker.send(b"sleep 0.3")
+        worker.send_bytes(b"sleep 0.3")
         with pytest.raises(TimeoutError):
             worker.receive(0.05)
         assert worker.receive(START) == Reply("done", b"sleep 0.3")
@@ -102,7 +102,7 @@ class TestTheEnd:
         """The process is stopped while it writes: a part of its reply is there, the rest never comes."""
         worker.call(b"begin", START)
         large = bytes(20_000_000)
-        worker.send(large)
+        worker.send_bytes(large)
         wait_until(lambda: select.select([worker], [], [], 0)[0])
         os.kill(worker.pid, signal.SIGSTOP)
         with pytest.raises(TimeoutError):
@@ -125,7 +125,7 @@ class TestTheEnd:
         code = (
             "import sys; from ddopg.support.processes import Worker\n"
             "from tests.support.test_processes import misbehave\n"
-            "worker = Worker(misbehave); worker.call(b'begin'); worker.send(b'sleep 60')\n"
+            "worker = Worker(misbehave); worker.call(b'begin'); worker.send_bytes(b'sleep 60')\n"
             "print(worker.pid, flush=True); sys.stdin.read()"
         )
         pipe = subprocess.PIPE

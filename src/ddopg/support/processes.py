@@ -61,7 +61,7 @@ class Worker:
 
     Example:
         >>> worker = Worker(echo)
-        >>> worker.send(b"hello")
+        >>> worker.send_bytes(b"hello")
         >>> worker.receive(timeout=60)
         Reply(kind='done', content=b'hello')
         >>> worker.stop()
@@ -104,7 +104,7 @@ class Worker:
         """For `multiprocessing.connection.wait`: readable when there is a reply, or when the process has died."""
         return self._socket.fileno()
 
-    def send(self, content: bytes, timeout: float | None = None) -> None:
+    def send_bytes(self, content: bytes, timeout: float | None = None) -> None:
         """Send a request. If the process has died meanwhile, `receive` says so."""
         with suppress(OSError):
             _write(self._socket, content, _deadline(timeout))
@@ -145,7 +145,7 @@ class Worker:
         """
         until = _deadline(timeout)
         try:
-            self.send(content, timeout)
+            self.send_bytes(content, timeout)
             return self.receive(None if until is None else until - time.monotonic())
         except BaseException:
             self.kill()
@@ -222,13 +222,13 @@ def _read(connection: socket.socket, until: float | None) -> bytes:
 
 
 def _read_exactly(connection: socket.socket, size: int, until: float | None) -> bytes:
-    parts = bytearray()
+    parts, chunk = bytearray(), memoryview(bytearray(min(size, 2**20)))
     while len(parts) < size:
         _limit(connection, until)
-        more = connection.recv(min(size - len(parts), 2**20))
-        if not more:
+        received = connection.recv_into(chunk, min(size - len(parts), len(chunk)))
+        if not received:
             raise EOFError
-        parts += more
+        parts += chunk[:received]
     return bytes(parts)
 
 

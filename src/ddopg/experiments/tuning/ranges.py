@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ddopg.config import Config
 from ddopg.config import preset as preset_config
+from ddopg.core.algorithm import check_names
 from ddopg.errors import ConfigError, require, unknown
 from ddopg.support.presets import read_table
 from ddopg.support.records import change, flatten, to_dict
@@ -118,14 +119,20 @@ def choose_space(preset: str, params: Sequence[str] = (), file: Path | None = No
 
 
 def apply_values(preset: str, values: Mapping[str, Plain]) -> Config:
-    """The preset with these values; a number stands for a list of one where the setting is a list."""
+    """The preset with these values; a number stands for a list of one where the setting is a list.
+
+    Raises:
+        ConfigError: if a value cannot be, or names something that does not exist.
+    """
     start = preset_config(preset)
     now = flatten(to_dict(start))
     wrapped = {
         name: [value] if isinstance(now[name], list) and not isinstance(value, list) else value
         for name, value in values.items()
     }
-    return change(start, wrapped)
+    config = change(start, wrapped)
+    check_names(config)
+    return config
 
 
 def find_start(preset: str, space: Space) -> dict[str, Plain] | None:

@@ -26,7 +26,7 @@ class ProcessPool:
         """Give the work to a process that has none."""
         worker = self._take_idle() or Worker(self._function, ONE_THREAD)
         self._busy[worker] = key
-        worker.send(content)
+        worker.send_bytes(content)
 
     def wait(self) -> Message:
         """Wait for the next message of any of them; those that speak at the same time are heard in turn."""
