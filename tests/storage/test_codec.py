@@ -176,10 +176,19 @@ class TestForeignBytes:
         with pytest.raises(ArtefactError, match=f"the tensor {name} is .*, expected"):
             decoded(self.changed(tensors={name: array}))
 
-    @pytest.mark.parametrize("name", ["centre", "ema_params", "param_sensitivity", "incumbent.params"])
-    def test_parameters_that_are_no_numbers_are_refused(self, name):
-        with pytest.raises(ArtefactError, match=f"{name} holds what is not a number"):
-            decoded(self.changed(tensors={name: np.array([0, np.nan], np.float32)}))
+    @pytest.mark.parametrize("name", ["centre", "ema_params", "incumbent.params", "param_sensitivity"])
+    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+    def test_parameters_that_are_no_finite_numbers_are_refused(self, name, value):
+        data = self.changed(tensors={name: np.array([0, value], np.float32)})
+        if name == "param_sensitivity" and not math.isnan(value):
+            assert decoded(data).param_sensitivity[1] == value
+            return
+        with pytest.raises(ArtefactError, match=f"{name} holds what is not a finite number"):
+            decoded(data)
+
+    def test_proposals_that_are_no_finite_numbers_are_refused(self):
+        with pytest.raises(ArtefactError, match=r"pending\.params holds what is not a finite number"):
+            decoded(self.changed(tensors={"pending.params": np.full((2, 2), np.inf, np.float32)}))
 
     @pytest.mark.parametrize(
         ("about", "message"),

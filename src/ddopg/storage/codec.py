@@ -106,7 +106,9 @@ def decode_state(data: bytes, memory: Memory, size: int, config: Config) -> Stat
     }
     arrays = read_tensors(data, header, expected)
     for name in (*PARAMS, "pending.params"):
-        require(not np.isnan(arrays[name]).any(), f"{name} holds what is not a number", ArtefactError)
+        # Readings beyond 1e19 have an infinite effect, parameters are never infinite.
+        sound = ~np.isnan(arrays[name]) if name == "param_sensitivity" else np.isfinite(arrays[name])
+        require(bool(sound.all()), f"{name} holds what is not a finite number", ArtefactError)
     parts = tuple(_leaf_from_array(arrays[f"opt_state.{i}"], leaf) for i, leaf in enumerate(leaves))
     return State(
         seed=about["seed"],
