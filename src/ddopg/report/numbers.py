@@ -24,8 +24,10 @@ def round_numbers(values: Iterable[Any]) -> list[float | None]:
 
 
 def encode_array(array: np.ndarray) -> str:
-    """Many numbers as text: float32, little-endian, row-major, in base 64."""
-    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
+    """Many numbers as text: float32, little-endian, row-major, in base 64; what is too large for it is infinite."""
+    with np.errstate(over="ignore"):
+        numbers = np.ascontiguousarray(array, "<f4")
+    return base64.b64encode(numbers.tobytes()).decode()
 
 
 def thin_indices(count: int, most: int) -> list[int]:
