@@ -17,7 +17,17 @@ IN_FRONT = ("env", "steps", "episodes", "seed", "preset", "out", "config")
 
 
 def make_recipe(reading: Reading) -> dict[str, Any]:
-    """A text to copy, what it is written in, and what to know about it."""
+    """Say how to get a run again.
+
+    Args:
+        reading: the run.
+
+    Returns:
+        The text to copy, its kind (shell or Python), a remark, and the command that makes a video.
+
+    Raises:
+        ArtefactError: if the stored command cannot be read.
+    """
     directory = reading.directory
     play = f"ddopg {shlex.join(['play', str(directory), '--video', str(directory / 'policy.mp4')])}"
     if reading.about.command:
@@ -32,7 +42,15 @@ def make_recipe(reading: Reading) -> dict[str, Any]:
 
 
 def build_train_arguments(reading: Reading, out: Path) -> list[str]:
-    """What `ddopg` must be told to begin the same run in another directory."""
+    """Build the command line that begins the same run in another directory.
+
+    Args:
+        reading: a run that was begun on the command line.
+        out: the other directory.
+
+    Returns:
+        The words behind `ddopg`.
+    """
     told = read_command(reading.about, reading.directory)
     words = ["train", told.env]
     for name in ("steps", "episodes"):
@@ -49,7 +67,21 @@ def build_train_arguments(reading: Reading, out: Path) -> list[str]:
 
 
 def format_option(name: str, value: Any) -> list[str]:
-    """One setting as the command line takes it."""
+    """Format one setting as the command line takes it.
+
+    Args:
+        name: of the setting, such as `search.steps`.
+        value: of the setting.
+
+    Returns:
+        The option and its values, one word each.
+
+    Example:
+        >>> format_option("search.steps", 20)
+        ['--search.steps', '20']
+        >>> format_option("policy.squash", False)
+        ['--policy.no-squash']
+    """
     head, _, tail = name.replace("_", "-").rpartition(".")
     prefix = f"--{head}." if head else "--"
     if isinstance(value, bool):
@@ -89,7 +121,7 @@ class Progress(NamedTuple):
 
 
 def measure_progress(reading: Reading) -> Progress:
-    """Of a run begun on the command line."""
+    """Measure how far a run has come that was begun on the command line."""
     budget = choose_budget(read_command(reading.about, reading.directory))
     if budget.unit == "episodes":
         return Progress(reading.state.told, budget.total, "rollouts", 1)

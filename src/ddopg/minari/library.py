@@ -1,4 +1,4 @@
-"""What writing and reading share: the package itself, names of data sets, and our words in their metadata."""
+"""What writing and reading share: the import of Minari, names of data sets, and names of our metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ NAME = re.compile(r"([-\w]+/)*[-\w]+-v\d+")
 
 
 def require_name(name: str) -> None:
-    """Refuse what Minari would not take for the name of a data set."""
+    """Refuse what Minari would not take for the name of a data set.
+
+    Raises:
+        ConfigError: with the form of a valid name.
+    """
     require(
         NAME.fullmatch(name) is not None,
         f"a Minari data set is called namespace/name-v0 (letters, digits, - and _, and a version), got {name!r}",
@@ -23,7 +27,11 @@ def require_name(name: str) -> None:
 
 
 def import_minari() -> Any:
-    """The package, imported now."""
+    """Import Minari, and make its directory of data sets absolute.
+
+    Raises:
+        MissingPackageError: without the extra `minari`.
+    """
     try:
         import h5py  # noqa: F401
         import minari

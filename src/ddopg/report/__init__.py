@@ -1,4 +1,4 @@
-"""`ddopg report`: runs become one self-contained page. First the data (store → plain values), then the page."""
+"""One self-contained page of some runs: first the data are read from the runs, then the page is built from them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,21 @@ from ddopg.support.files import write_atomically
 MOST_SECTIONS = 12  # runs whose surrogate the page can compute: about 100 kB each
 
 
-def write(directories: Sequence[Path], path: Path, made: str, recipe: Recipe) -> Path:
-    """Read the runs, write the page whole or not at all; `made` says when, `recipe` how to get a run again."""
+def write(directories: Sequence[Path], path: Path, date: str, recipe: Recipe) -> Path:
+    """Read some runs and write their page, whole or not at all.
+
+    Args:
+        directories: of the runs, each given once.
+        path: of the page, which ends in `.html` or `.htm`.
+        date: when the page is made, as text for its head.
+        recipe: says for a run how to get it again.
+
+    Returns:
+        The path.
+
+    Raises:
+        ArtefactError: if a run is given twice, cannot be read or holds no rollout, or the page cannot be written.
+    """
     require(
         path.suffix.lower() in (".html", ".htm"),
         f"the page must be called something.html, got {path.name!r}",
@@ -37,19 +50,28 @@ def write(directories: Sequence[Path], path: Path, made: str, recipe: Recipe) ->
             ArtefactError,
         )
     words = ["report", *map(str, directories), "-o", str(path)]
-    text = build_page(collect_data(readings, made, recipe) | {"command": f"ddopg {shlex.join(words)}"})
+    text = build_page(collect_data(readings, date, recipe) | {"command": f"ddopg {shlex.join(words)}"})
     return write_atomically(path, text.encode(), "choose a writable place with -o")
 
 
-def collect_data(readings: Sequence[Reading], made: str, recipe: Recipe) -> dict[str, Any]:
-    """Everything that the page shows, as plain values."""
+def collect_data(readings: Sequence[Reading], date: str, recipe: Recipe) -> dict[str, Any]:
+    """Collect everything that the page shows, as plain values.
+
+    Args:
+        readings: the runs, as they were read.
+        date: when the page is made, as text for its head.
+        recipe: says for a run how to get it again.
+
+    Returns:
+        What the script of the page reads as JSON.
+    """
     runs = [
         describe_run(reading, recipe)
         | {"section": build_section(reading) if i < MOST_SECTIONS else _explain_left_out()}
         for i, reading in enumerate(readings)
     ]
     return {
-        "made": made,
+        "made": date,
         "versions": read_versions(),
         "groups": [summarise_group(readings, members) for members in group_runs(readings)],
         "runs": runs,

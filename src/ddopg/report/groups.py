@@ -1,4 +1,4 @@
-"""Which runs are seeds of one thing, and what their learning curves say together."""
+"""Groups of runs that differ only in their seed, and statistics over the learning curves of a group."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ MARKS = 60  # of the grid on which seeds are put together
 
 
 def group_runs(readings: Sequence[Reading]) -> list[list[int]]:
-    """Indices of the runs that are about the same problem with the same configuration, whatever the seed.
+    """Put runs of the same problem and configuration into one group, whatever their seeds.
 
-    Groups of one task stand side by side.
+    Args:
+        readings: the runs.
+
+    Returns:
+        The indices of the runs of each group; groups of one task stand side by side.
     """
     found: dict[Any, list[int]] = {}
     for i, reading in enumerate(readings):
@@ -36,7 +40,15 @@ def group_runs(readings: Sequence[Reading]) -> list[list[int]]:
 
 
 def summarise_group(readings: Sequence[Reading], members: Sequence[int]) -> dict[str, Any]:
-    """One group for the page."""
+    """Describe one group for the page.
+
+    Args:
+        readings: all runs of the page.
+        members: the indices of those in the group.
+
+    Returns:
+        Plain values: task, preset, changes, seeds, and the statistics of all seeds together.
+    """
     own = [readings[i] for i in members]
     task, (preset, changes) = name_task(own[0]), find_nearest_preset(own[0].about.config)
     evaluated = [i for i in members if readings[i].evaluations]
@@ -55,34 +67,65 @@ def summarise_group(readings: Sequence[Reading], members: Sequence[int]) -> dict
 
 
 def name_task(reading: Reading) -> str:
-    """The short name of the environment, its id, or that there is none."""
+    """Name the task of a run: the short name of its environment, else its id, else that there is none."""
     name = reading.about.environment
     short = {identifier: short for short, identifier in SHORT_NAMES.items()}
     return short.get(name, name) if name else "own rollouts (ask and tell)"
 
 
 def find_nearest_preset(config: Config) -> tuple[str, dict[str, list[Any]]]:
-    """The preset with the fewest differences, and those: name → [its value, that of the run]."""
+    """Find the preset with the fewest differences from a configuration.
+
+    Args:
+        config: of a run.
+
+    Returns:
+        The name of the preset, and what differs: dotted name → [value of the preset, value of the run].
+    """
     found = {name: find_differences(preset, config) for name, preset in PRESETS.items()}
     name = min(found, key=lambda name: len(found[name]))
     return name, found[name]
 
 
 def find_differences(usual: Any, config: Any) -> dict[str, list[Any]]:
-    """What differs between two configurations: dotted name → [usual value, other value]."""
+    """Compare two configurations.
+
+    Args:
+        usual: the one to compare with, such as a preset.
+        config: the other one.
+
+    Returns:
+        What differs: dotted name → [usual value, other value].
+    """
     known = flatten(usual)
     return {name: [known[name], value] for name, value in flatten(config).items() if value != known[name]}
 
 
 def read_at_marks(evaluations: Sequence[Evaluation], marks: np.ndarray) -> list[list[float]]:
-    """(mark, mean return of the latest evaluation at or before it)."""
+    """Read a learning curve at given numbers of steps.
+
+    Args:
+        evaluations: of one run, in order.
+        marks: environment steps, none before the first evaluation.
+
+    Returns:
+        (mark, mean return of the latest evaluation at or before it) for each mark.
+    """
     steps = np.array([row.steps for row in evaluations])
     at = np.searchsorted(steps, marks, side="right") - 1
     return [[float(mark), evaluations[k].mean] for mark, k in zip(marks, at, strict=True)]
 
 
 def find_common_end(lasts: Sequence[int], horizon: int) -> int:
-    """How far seeds can be put together: to the end of the shortest; of all, where a single episode lies between."""
+    """Find how far the learning curves of some seeds can be put together.
+
+    Args:
+        lasts: the steps of the last evaluation of each seed.
+        horizon: of an episode.
+
+    Returns:
+        The steps of the longest run if less than an episode lies between all of them, else those of the shortest.
+    """
     return max(lasts) if max(lasts) - min(lasts) < horizon else min(lasts)
 
 

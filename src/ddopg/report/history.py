@@ -22,7 +22,18 @@ VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 
 def describe_run(reading: Reading, recipe: Recipe) -> dict[str, Any]:
-    """Everything of the run but its surrogate; `recipe` says how to get the run again."""
+    """Describe a run for the page: everything but its surrogate.
+
+    Args:
+        reading: the run.
+        recipe: says how to get the run again.
+
+    Returns:
+        Plain values.
+
+    Raises:
+        ArtefactError: if a video in the directory of the run cannot be read.
+    """
     about, state = reading.about, reading.state
     preset, changes = find_nearest_preset(about.config)
     return {
@@ -67,7 +78,17 @@ def _describe_rollouts(reading: Reading) -> dict[str, Any]:
 
 
 def find_video(directory: Path) -> dict[str, Any]:
-    """The newest video in the directory as a data URI, if it is small enough."""
+    """Find the newest video in the directory of a run.
+
+    Args:
+        directory: of the run.
+
+    Returns:
+        Its name, size and content as a data URI; without the content if it is too large; empty if there is none.
+
+    Raises:
+        ArtefactError: if the video cannot be read.
+    """
     found = [path for path in directory.iterdir() if path.suffix.lower() in VIDEOS and path.is_file()]
     try:
         found.sort(key=lambda path: (path.stat().st_mtime, path.name))

@@ -1,4 +1,4 @@
-"""Numbers for a page: what JSON can hold, and no more digits than anybody reads."""
+"""Numbers for a page: as JSON can hold them, with no more digits than a reader needs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ DIGITS = 7  # significant ones: those of float32
 
 
 def round_number(value: Any) -> float | None:
-    """Rounded to what float32 would hold; None for what is not finite."""
+    """Round to the digits of float32; None for what is not finite."""
     value = float(value)
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
 def round_numbers(values: Iterable[Any]) -> list[float | None]:
-    """Each of them by `number`."""
+    """Round each of them with `round_number`."""
     return [round_number(value) for value in values]
 
 
@@ -31,5 +31,13 @@ def encode_array(array: np.ndarray) -> str:
 
 
 def thin_indices(count: int, most: int) -> list[int]:
-    """At most `most` of the indices 0 … count − 1, evenly spread, the first and the last among them."""
+    """Choose some of the indices 0 … count − 1, evenly spread.
+
+    Args:
+        count: how many there are.
+        most: how many are wanted at most.
+
+    Returns:
+        The indices in order, the first and the last among them.
+    """
     return [round(i) for i in np.linspace(0, count - 1, min(count, most))] if count else []

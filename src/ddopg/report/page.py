@@ -1,4 +1,4 @@
-"""The page: template, style, script and data become one file that needs nothing from anywhere."""
+"""The page: template, style, script and data become one file, which fetches nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ SCRIPTS = ("estimator.js", "drawing.js", "page.js")
 
 
 def build_page(data: dict[str, Any]) -> str:
-    """The whole document. What the data hold is text for the page, never markup or code."""
+    """Build the whole document from its data.
+
+    Args:
+        data: what `collect_data` gives, and `command`, the command line that makes the page.
+
+    Returns:
+        HTML. What the data hold is text in it, never markup or code.
+    """
     style, script = _read_asset("page.css"), "".join(map(_read_asset, SCRIPTS))
     parts = {
         "policy": build_security_policy(style, script),
@@ -25,13 +32,13 @@ def build_page(data: dict[str, Any]) -> str:
 
 
 def embed_json(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element it stands in."""
+    """Write data as JSON that cannot end the HTML element it stands in."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def build_security_policy(style: str, script: str) -> str:
-    """Nothing is fetched, and no other script or style than ours is run: what browsers call a CSP."""
+    """Build the content security policy (CSP): the page may fetch nothing, and run no script or style but its own."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "media-src data:; base-uri 'none'; form-action 'none'"

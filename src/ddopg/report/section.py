@@ -56,7 +56,14 @@ class Sample(NamedTuple):
 
 
 def build_section(reading: Reading) -> dict[str, Any]:
-    """Everything that the page needs, or `{"missing": why}`."""
+    """Build what the page needs to draw the surrogate of a run.
+
+    Args:
+        reading: the run.
+
+    Returns:
+        Plain values and encoded arrays, or `{"missing": why}`.
+    """
     state, config = reading.state, reading.about.config
     missing = explain_missing(reading)
     if missing:
@@ -109,7 +116,15 @@ def explain_missing(reading: Reading) -> str:
 
 
 def choose_sample(reading: Reading, policy: Policy) -> Sample:
-    """What the run's next search would rest on, cut to those of the largest weight if there are too many."""
+    """Choose the trajectories that the next search of the run would rest on.
+
+    Args:
+        reading: the run.
+        policy: its policy class.
+
+    Returns:
+        Those trajectories; if there are too many for a page, those of the largest weight.
+    """
     config, state = reading.about.config.surrogate, reading.state
     surrogate = build_surrogate_data(state, policy, reading.about.config)
     data, (selection, param_scale, reward_scale) = surrogate.data, surrogate.sample
@@ -130,7 +145,16 @@ def choose_sample(reading: Reading, policy: Policy) -> Sample:
 
 
 def compute_distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.ndarray:
-    """D (P, N): Σₜ ‖(aₜ − μ_θ(sₜ))/base‖² of each policy (P, D) on each trajectory, at the times the run compares."""
+    """D = Σₜ ‖(aₜ − μ_θ(sₜ))/base‖², at the times at which the run compares actions.
+
+    Args:
+        policy: the policy class.
+        thetas: the parameters of P policies, (P, D).
+        sample: the trajectories.
+
+    Returns:
+        The squared distance of each policy to each trajectory, (P, N).
+    """
     observations, actions, step_counts = (
         np.asarray(array, np.float64)[sample.rows]
         for array in (sample.data.observations, sample.data.actions, sample.data.step_counts)
@@ -143,7 +167,16 @@ def compute_distances(policy: Policy, thetas: np.ndarray, sample: Sample) -> np.
 
 
 def choose_lines(reading: Reading, sample: Sample) -> list[Line]:
-    """Towards the centre of the search, the best rollout, the main direction of the policies, a random one."""
+    """Choose the directions that the page offers.
+
+    Args:
+        reading: the run.
+        sample: its trajectories.
+
+    Returns:
+        Lines through the incumbent: towards the centre of the search, towards the best rollout (both only if it lies
+        elsewhere), in the main direction of the stored policies, and in a random direction.
+    """
     state, here = reading.state, reading.state.incumbent.theta
     apart = _scale(np.asarray(sample.data.thetas)[sample.rows] - here, sample.param_scale)
     usual = float(np.median(np.linalg.norm(apart, axis=1))) or 1.0
@@ -169,7 +202,16 @@ def choose_lines(reading: Reading, sample: Sample) -> list[Line]:
 
 
 def place_policies(line: Line, here: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The parameters (P, D) at the points of the line."""
+    """Place policies along a line.
+
+    Args:
+        line: the direction and how far it goes.
+        here: the incumbent, (D,).
+        scale: of each parameter, (D,).
+
+    Returns:
+        The parameters at the points of the line, (P, D).
+    """
     t = np.linspace(-line.extent, line.extent, POINTS)
     return here + t[:, None] * (line.towards * scale)
 

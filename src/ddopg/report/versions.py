@@ -1,4 +1,4 @@
-"""What made the page."""
+"""The versions of the packages that make the page."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ PACKAGES = ("jax", "jaxlib", "numpy", "gymnasium", "mujoco")
 
 
 def read_versions() -> dict[str, str]:
-    """Of what made the page; a run records only the version of ddopg."""
+    """Read the versions of the packages that make the page; a run records only that of ddopg."""
     found = {"ddopg": __version__, "python": platform.python_version()}
     return found | {name: version(name) for name in PACKAGES}

@@ -1,4 +1,4 @@
-"""The benchmark runner: what is not yet in the directory is run, and everything asked for is summarised.
+"""The benchmark runner: it runs the jobs that a directory does not hold yet, and prints statistics of all of them.
 
 DIR/records.jsonl     one line per finished job
 DIR/failures/*.txt    how a job failed; it is tried again the next time
@@ -39,7 +39,22 @@ def complete(
     option: str = "--out",
     patient: bool = False,
 ) -> list[Failed]:
-    """Run the jobs that the directory, named by that option, does not hold yet; return those that failed."""
+    """Run the jobs that a directory does not hold yet.
+
+    Args:
+        jobs: everything that the directory should hold in the end.
+        out: the directory, made if it is not there.
+        execute: runs jobs and gives their events.
+        quiet: show no progress.
+        option: of the command line that names the directory, for messages.
+        patient: wait while another process writes into the directory, instead of refusing.
+
+    Returns:
+        The jobs that failed; their reasons are in `out/failures`.
+
+    Raises:
+        ArtefactError: if the directory cannot be written, or another process writes into it.
+    """
     try:
         (out / "failures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -53,12 +68,16 @@ def complete(
 
 
 def read_finished(out: Path) -> dict[str, Record]:
-    """Key → record of every finished job."""
+    """Read the records of all finished jobs of a directory: key of the job → record.
+
+    Raises:
+        ArtefactError: if a line in the middle of the file is no record.
+    """
     return {record["key"]: record for record in records.read(out / RECORDS)}
 
 
 def locate_failure_file(out: Path, job: Job) -> Path:
-    """Where the reason of a failure is kept."""
+    """Name the file that keeps the reason why a job failed."""
     name = f"{job.env}-{job.method}-{job.seed}-{job.key}.txt"
     return out / "failures" / "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
 
@@ -80,7 +99,16 @@ def _consume(events: Iterator[Event], out: Path, show: Show) -> list[Failed]:
 
 @contextmanager
 def show_progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[Show]:
-    """A line with jobs done, time spent and time left; silent where asked."""
+    """Show one line with jobs done, time spent and time left, within the block.
+
+    Args:
+        missing: the jobs to run.
+        total: how many jobs there are, with those that are done already.
+        quiet: show nothing.
+
+    Returns:
+        A function that takes every event.
+    """
     if quiet:
         yield lambda event: None
         return
@@ -110,7 +138,13 @@ def show_progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[S
 
 
 def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
-    """Statistics of the jobs' records: a table per task, and below all known tasks together."""
+    """Print statistics of the records: a table per task, and below it all known tasks together.
+
+    Args:
+        jobs: those that are wanted; one without a record is left out.
+        out: the directory of the records.
+        console: where to print.
+    """
     console.width = max(console.width, COLUMNS + max((len(job.method) for job in jobs), default=0))
     found = read_finished(out)
     groups: dict[str, dict[str, list[Record]]] = {}
@@ -123,7 +157,14 @@ def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
 
 
 def group_by_budget(jobs: Sequence[Job]) -> list[list[Job]]:
-    """The jobs in groups of methods that have the same budget on every task: what one table can compare."""
+    """Put methods with the same budget on every task into one group: what one table can compare.
+
+    Args:
+        jobs: of several methods.
+
+    Returns:
+        The jobs of each group, in their order.
+    """
     budgets: dict[str, set[tuple[str, int]]] = {}
     for job in jobs:
         budgets.setdefault(job.method, set()).add((job.env, job.budget))

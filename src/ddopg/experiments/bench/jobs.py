@@ -1,7 +1,7 @@
 """A job: one method on one task with one seed and one budget, and the record that running it gives.
 
-Everyone is evaluated here and in the same way: the deterministic policy on fresh episodes, at every 2 % of the
-budget; at a mark counts what was known by then, and every environment step is counted.
+All methods are evaluated here, in the same way: the deterministic policy plays fresh episodes at every 2 % of the
+budget. At each of these marks the latest policy known by then is evaluated. Every environment step counts.
 """
 
 from __future__ import annotations
@@ -55,13 +55,35 @@ class Job(NamedTuple):
 def plan_jobs(
     envs: Iterable[str], methods: Sequence[str], seeds: Iterable[int], budget: int, episodes: int
 ) -> list[Job]:
-    """All combinations, seeds outermost: a benchmark stopped early has some seeds of everything."""
+    """Make the jobs of all combinations, seeds outermost: a benchmark stopped early has some seeds of everything.
+
+    Args:
+        envs: the tasks.
+        methods: names of methods, see `baselines.METHODS`.
+        seeds: of the runs.
+        budget: environment steps of every run.
+        episodes: per evaluation.
+
+    Returns:
+        The jobs, in the order in which they should run.
+
+    Raises:
+        UnknownNameError: if there is no such method.
+    """
     envs = list(envs)
     return [make_job(env, name, seed, budget, episodes) for seed in seeds for env in envs for name in methods]
 
 
 def check_jobs(jobs: Sequence[Job]) -> None:
-    """Refuse what could not work before anything runs: budgets, seeds, tasks, packages."""
+    """Refuse jobs that could not work, before anything runs.
+
+    Args:
+        jobs: of a benchmark.
+
+    Raises:
+        ConfigError: if there is none, one is there twice, or a budget, a seed or a number of episodes is impossible.
+        DDOPGError: if a task cannot be made, or its spaces do not fit.
+    """
     from ddopg.envs.adapter import make, problem_from_env
 
     require(len(jobs) > 0, "a benchmark needs at least one task, one method and one seed; got none of one")
@@ -78,13 +100,38 @@ def check_jobs(jobs: Sequence[Job]) -> None:
 
 
 def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
-    """The job of a named method."""
+    """Make the job of a named method.
+
+    Args:
+        env: the task.
+        name: of the method, see `baselines.METHODS`.
+        seed: of the run.
+        budget: environment steps.
+        episodes: per evaluation.
+
+    Returns:
+        The job, with the settings of the method for that task.
+
+    Raises:
+        UnknownNameError: if there is no such method.
+    """
     method = baselines.find_method(name)
     return Job(env, name, method.kind, to_dict(method.settings_for(env)), seed, budget, episodes)
 
 
 def run(job: Job, report: Report = lambda share: None) -> Record:
-    """Learn and evaluate; `report` hears which share of the budget is used."""
+    """Learn and evaluate.
+
+    Args:
+        job: what to run.
+        report: is told which share of the budget is used.
+
+    Returns:
+        The record: the job, versions, times, and the learning curve.
+
+    Raises:
+        RolloutError: if the environment fails, or a return is not finite.
+    """
     from ddopg.envs.adapter import make
     from ddopg.support.compilation import keep_compiled_programs
 
@@ -107,7 +154,7 @@ def run(job: Job, report: Report = lambda share: None) -> Record:
 
 
 def place_marks(budget: int) -> list[int]:
-    """The grid: every 2 % of the budget."""
+    """Place the marks of a learning curve: every 2 % of the budget."""
     return [int(mark) for mark in np.linspace(0, budget, MARKS + 1)[1:]]
 
 
@@ -117,7 +164,17 @@ def measure_learning_curve(
     value: Callable[[Checkpoint], float],
     report: Report = lambda share: None,
 ) -> tuple[list[tuple[int, float]], int]:
-    """(mark, value of the latest checkpoint at or before it) for each mark, and the steps used in the end."""
+    """Follow a learner to the end of its budget and evaluate it at every mark.
+
+    Args:
+        checkpoints: what the learner gives, the first one before any step.
+        budget: environment steps.
+        value: evaluates a checkpoint.
+        report: is told which share of the budget is used.
+
+    Returns:
+        (mark, value of the latest checkpoint at or before it) for each mark, and the steps used in the end.
+    """
     marks, curve = place_marks(budget), []
     known = next(checkpoints)
     assert known.steps == 0, "the first checkpoint is free"
@@ -133,8 +190,8 @@ def measure_learning_curve(
 class Judge:
     """Mean returns on episodes that nobody learns from; an unchanged policy is not judged twice.
 
-    Runs with the same seed share their episodes, whatever the method; runs with other seeds have others, so that the
-    luck of one set does not shift all results.
+    Runs with the same seed share their episodes, whatever the method; runs with other seeds have others, so that
+    one easy set of episodes does not shift all results.
     """
 
     def __init__(self, env: str, seed: int, episodes: int) -> None:
@@ -147,7 +204,17 @@ class Judge:
         self._latest, self._value = b"", 0.0
 
     def evaluate(self, checkpoint: Checkpoint) -> float:
-        """The mean return of the deterministic policy."""
+        """Evaluate the deterministic policy of a checkpoint.
+
+        Args:
+            checkpoint: the policy and its parameters.
+
+        Returns:
+            Its mean return.
+
+        Raises:
+            RolloutError: if that is not finite.
+        """
         from ddopg.rollouts.playing import evaluate
 
         content = checkpoint.theta.tobytes()

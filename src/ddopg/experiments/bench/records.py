@@ -19,7 +19,17 @@ Record = dict[str, Any]
 
 
 def read(path: Path) -> list[Record]:
-    """All whole records of the file; none where there is no file."""
+    """Read all whole records of a file.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The records; none if there is no file. A torn last line is passed over.
+
+    Raises:
+        ArtefactError: if another line is no record.
+    """
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")
@@ -31,7 +41,7 @@ def read(path: Path) -> list[Record]:
 
 
 def append(path: Path, record: Record) -> None:
-    """Write one record behind the others, and see it on the disk before going on."""
+    """Append one record, and make sure that it is on the disk."""
     line = json.dumps(record, allow_nan=False) + "\n"
     with path.open("ab") as file:
         file.write(line.encode())
@@ -56,7 +66,16 @@ def repair(path: Path) -> None:
 
 @contextmanager
 def lock_records(directory: Path, option: str = "--out", patient: bool = False) -> Iterator[None]:
-    """Only one benchmark may write into a directory. Who is patient waits for the other."""
+    """Hold the lock of a directory within the block: only one benchmark may write into it.
+
+    Args:
+        directory: of the records.
+        option: of the command line that names the directory, for messages.
+        patient: wait for the other process, instead of refusing.
+
+    Raises:
+        ArtefactError: if another process holds the lock, or the directory cannot be written.
+    """
     busy = f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
     advice = f"choose a writable directory with {option}"
     lock = acquire_lock(directory / "lock", busy, ArtefactError, advice, patient)

@@ -43,7 +43,13 @@ class Summary(NamedTuple):
 
 
 def summarise(curves: Sequence[Curve], threshold: float | None, rng: np.random.Generator) -> Summary:
-    """Of some learning curves on one grid."""
+    """Summarise the runs of one method on one task.
+
+    Args:
+        curves: the learning curves, all on one grid.
+        threshold: the mean return that counts as solved; None if nothing does.
+        rng: of the bootstrap.
+    """
     table = np.asarray(curves, np.float64)  # (runs, marks, 2)
     last = table[:, -1, 1]
     first = [steps_to_solved(curve, threshold) for curve in curves]
@@ -82,7 +88,18 @@ def stratified_bootstrap(
     level: float = LEVEL,
     draws: int = DRAWS,
 ) -> tuple[float, float]:
-    """Percentile interval of a statistic of all runs together, where runs are redrawn within each stratum (task)."""
+    """Percentile interval of a statistic of all runs together; runs are redrawn within each stratum (task).
+
+    Args:
+        strata: the values of the runs of each task.
+        statistic: (…, n) → (…).
+        rng: draws the runs.
+        level: of the interval.
+        draws: how many times runs are redrawn.
+
+    Returns:
+        The lower and the upper end.
+    """
     redrawn = [values[rng.integers(len(values), size=(draws, len(values)))] for values in strata]
     found = statistic(np.concatenate(redrawn, axis=-1))
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
@@ -116,7 +133,7 @@ def median_with_infinity(values: Sequence[float]) -> float:
 
 
 def normalise(values: np.ndarray, env: str) -> np.ndarray:
-    """Scores of a known task: 0 is doing nothing, 1 the best policy known."""
+    """Turn returns on a known task into scores: 0 is doing nothing, 1 the best policy known."""
     nothing, best = REFERENCES[env]
     return (values - nothing) / (best - nothing)
 
@@ -124,6 +141,11 @@ def normalise(values: np.ndarray, env: str) -> np.ndarray:
 def summarise_tasks(
     last_by_task: dict[str, np.ndarray], rng: np.random.Generator
 ) -> tuple[float, tuple[float, float]]:
-    """IQM of the normalised scores of all tasks together, and its stratified bootstrap interval."""
+    """IQM of the normalised scores of all tasks together, and its stratified bootstrap interval.
+
+    Args:
+        last_by_task: task → last values of its runs.
+        rng: of the bootstrap.
+    """
     strata = [normalise(np.asarray(values, np.float64), env) for env, values in sorted(last_by_task.items())]
     return float(iqm(np.concatenate(strata))), stratified_bootstrap(strata, iqm, rng)

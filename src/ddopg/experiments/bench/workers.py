@@ -50,31 +50,46 @@ Event = Progressed | Done | Failed
 
 
 def use_processes(workers: int) -> Place:
-    """That many processes of this machine."""
+    """Run jobs in that many processes of this machine."""
     return partial(ProcessPool, work, workers)
 
 
 def use_ray(address: str, workers: int | None = None) -> Place:
-    """That many jobs at a time on an existing Ray cluster, one CPU each; as many as it has CPUs, if not given."""
+    """Run jobs on an existing Ray cluster, one CPU each.
+
+    Args:
+        address: of the cluster.
+        workers: jobs at a time; as many as the cluster has CPUs, if not given.
+
+    Returns:
+        What opens the pool.
+    """
     return partial(RayPool, work, address, workers)
 
 
 def run_locally(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
-    """Jobs in that many processes; a process that dies is replaced."""
+    """Run jobs in that many processes; a process that dies is replaced."""
     return run_all(jobs, use_processes(workers))
 
 
 def run_all(jobs: Sequence[Job], place: Place, again: int = 0) -> Iterator[Event]:
-    """A list of jobs; see `run_from`."""
+    """Run a list of jobs; see `run_from`."""
     waiting = list(reversed(jobs))
     return run_from(lambda: waiting.pop() if waiting else None, place, again)
 
 
 def run_from(source: Callable[[], Job | None], place: Place, again: int = 0) -> Iterator[Event]:
-    """Jobs that come one by one: `source` gives the next, or None where there is none for now. It is asked again
-    after every event, once that has been consumed.
+    """Run jobs that come one by one.
 
-    A job whose process dies is begun anew up to `again` times before that is a failure: the machine may be at fault.
+    Args:
+        source: gives the next job, or None if there is none for now. It is asked again after every event, once that
+            has been consumed.
+        place: opens the pool in which jobs run.
+        again: how many times a job whose process died is begun anew before it counts as failed: the machine may be at
+            fault.
+
+    Returns:
+        An iterator over what happens; it ends when no job runs and the source has none.
     """
     running: dict[int, Job] = {}
     deaths: Counter[int] = Counter()
@@ -101,7 +116,7 @@ def run_from(source: Callable[[], Job | None], place: Place, again: int = 0) -> 
 
 
 def work(content: bytes, report: Report) -> bytes:
-    """`run` from JSON to JSON."""
+    """Do what `run` does, from JSON to JSON."""
     return _to_json(run(Job(*json.loads(content)), report))
 
 

@@ -1,7 +1,7 @@
 """The figures of the paper, one module each: what is run (`SETTINGS`), `run` for the data, `plot` for the pictures.
 
-Data first, then drawing: `run` adds to a directory what it does not hold yet, `plot` reads that directory only.
-Light to import: a figure's module is loaded when it is asked for.
+`run` adds to a directory what it does not hold yet, `plot` reads that directory only. The module of a figure is
+imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Figure(Protocol):
     """What a module of a figure offers."""
 
     def plan_jobs(self, quick: bool) -> Sequence[Job]:
-        """The runs it is drawn from; none where it is computed at once."""
+        """List the runs it is drawn from; none if it is computed at once."""
 
     def run(self, data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
         """Compute what the directory does not hold yet; return the jobs that failed."""
@@ -43,16 +43,31 @@ class Figure(Protocol):
 
 
 def load_figure(name: str) -> Figure:
-    """The module of that figure, imported now."""
+    """Import the module of a figure.
+
+    Args:
+        name: of the figure, see `MODULES`.
+
+    Returns:
+        The module.
+
+    Raises:
+        UnknownNameError: if there is no such figure.
+    """
     if name not in MODULES:
         raise unknown("figure", name, MODULES)
     return cast(Figure, import_module(f"ddopg.experiments.figures.{MODULES[name]}"))
 
 
 def choose_data_directory(name: str, quick: bool) -> Path:
-    """Where the data are unless told: what came with a clone if this is one, else a directory of one's own.
+    """Choose where the data of a figure are, if the user does not say it.
 
-    The small version never touches the data of the full one.
+    Args:
+        name: of the figure.
+        quick: whether its small version is meant, which never touches the data of the full one.
+
+    Returns:
+        The data that came with the source code if this is a clone, else a directory below `runs`.
     """
     if quick:
         return OWN / f"{name}-quick"

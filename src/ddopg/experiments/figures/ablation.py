@@ -51,7 +51,7 @@ class Ablation(NamedTuple):
     variants: Sequence[Variant]
 
     def plan_jobs(self, quick: bool) -> list[Job]:
-        """All runs, seeds outermost."""
+        """List all runs, seeds outermost."""
         size = QUICK if quick else FULL
         return [make_variant_job(variant, seed, size) for seed in size.seeds for variant in self.variants]
 
@@ -60,7 +60,7 @@ class Ablation(NamedTuple):
         return runs.complete(self.plan_jobs(quick), data, execute, quiet)
 
     def plot(self, data: Path, out: Path, quick: bool) -> list[Path]:
-        """Mean curves, as in the paper; at their ends the 95 % bootstrap interval of the last mean."""
+        """Draw mean curves, as in the paper; at their ends the 95 % bootstrap interval of the last mean."""
         groups = runs.collect(self.plan_jobs(quick), data)
         curves.require_data(groups, self.name, data)
         budget = (QUICK if quick else FULL).budget
@@ -88,7 +88,18 @@ class Ablation(NamedTuple):
 def sweep(
     symbol: str, field: str, chosen: float, colours: dict[float, str], setting: Callable[[float], Any]
 ) -> tuple[Variant, ...]:
-    """One variant per value of one field, `setting(value)`; the preset's own value changes nothing."""
+    """Make one variant per value of a setting.
+
+    Args:
+        symbol: of the setting, for the legend.
+        field: of the configuration, `part.field`.
+        chosen: the value of the preset, whose variant changes nothing.
+        colours: value → colour of its curve.
+        setting: turns a value into what the field holds.
+
+    Returns:
+        The variants, in the order of the colours.
+    """
     return tuple(
         Variant(Look(f"{symbol} = {value:g} (preset)", colour), {})
         if value == chosen
@@ -98,14 +109,14 @@ def sweep(
 
 
 def name_method(variant: Variant) -> str:
-    """The name in the records, the benchmark's own where nothing is changed."""
+    """Name a variant for the records; where nothing is changed, as the benchmark does."""
     return " ".join(
         [variant.start, *(f"{name}={_format_value(value)}" for name, value in variant.changes.items())]
     )
 
 
 def make_variant_job(variant: Variant, seed: int, size: Size) -> Job:
-    """The run of one variant on one seed."""
+    """Make the job of one variant on one seed."""
     method = baselines.find_method(variant.start)
     settings = to_dict(change(method.settings_for(ENV), variant.changes))
     return Job(ENV, name_method(variant), method.kind, settings, seed, size.budget, size.episodes)

@@ -84,7 +84,7 @@ IN_ACTION_SPACE = {
 
 
 def plan_jobs(quick: bool) -> list[Job]:
-    """All runs, seeds outermost."""
+    """List all runs, seeds outermost."""
     return [
         make_job(env, method, seed, budget, part.episodes)
         for part in (QUICK if quick else SETTINGS)
@@ -101,7 +101,7 @@ def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
 
 
 def plot(data: Path, out: Path, quick: bool) -> list[Path]:
-    """The paper's figure, and all rivals."""
+    """Draw the paper's figure, and a second one with all rivals."""
     wanted = runs.keep_installed(plan_jobs(quick), tell=False) if quick else plan_jobs(quick)
     groups = runs.collect(wanted, data)
     curves.require_data(groups, NAME, data)
@@ -115,7 +115,7 @@ def plot(data: Path, out: Path, quick: bool) -> list[Path]:
 
 
 def count_unfinished(wanted: Sequence[Job], groups: Groups, env: str) -> dict[str, str]:
-    """Method → "runs there/runs planned", for those on that task of which some are missing."""
+    """Count the runs on a task: method → "runs there/runs planned", for methods of which some are missing."""
     planned: dict[str, int] = {}
     for job in wanted:
         if job.env == env:
@@ -125,7 +125,7 @@ def count_unfinished(wanted: Sequence[Job], groups: Groups, env: str) -> dict[st
 
 
 def draw_paper_picture(groups: Groups, tasks: Sequence[str], missing: Mapping[str, Mapping[str, str]]) -> Any:
-    """Mean ± sd against steps, linear as in the paper."""
+    """Draw mean ± sd against steps, linear as in the paper."""
     picture = curves.make_picture(11, 4.2)
     panels = picture.subplots(1, len(tasks), squeeze=False)[0]
     for axes, env in zip(panels, tasks, strict=True):
@@ -143,8 +143,16 @@ def draw_rivals_picture(
     missing: Mapping[str, Mapping[str, str]],
     spans: Mapping[str, Sequence[int]],
 ) -> Any:
-    """IQM and its interval against steps on a logarithmic axis: search in parameter space above, tuned learners in
-    action space below."""
+    """Draw IQM and its interval against steps on a logarithmic axis.
+
+    Search in parameter space is above, tuned learners in action space are below.
+
+    Args:
+        groups: (task, method) → records.
+        tasks: one column each.
+        missing: task → method → "runs there/runs planned".
+        spans: task → budgets, for the axes.
+    """
     picture = curves.make_picture(11, 7.6)
     rows: Any = picture.subfigures(2, 1)
     for row, looks in zip(rows, (IN_PARAMETER_SPACE, IN_ACTION_SPACE), strict=True):

@@ -39,7 +39,7 @@ class Band(NamedTuple):
 
 
 def stack_curves(rows: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
-    """Marks (M,) and values (runs, M) of runs on one grid."""
+    """Stack runs on one grid: marks (M,) and values (runs, M)."""
     curves = np.array([row["curve"] for row in rows], np.float64)
     assert np.all(curves[:, :, 0] == curves[:1, :, 0]), "runs of one curve have one budget"
     return curves[0, :, 0], curves[:, :, 1]
@@ -71,7 +71,7 @@ def _compute_interval(rows: Sequence[Record], statistic: Callable[[np.ndarray], 
 
 
 def draw(axes: Axes, band: Band, look: Look, shade: float = 0.15) -> Any:
-    """The band with its middle line, which ends in a dot: there the budget ends."""
+    """Draw a band with its middle line, which ends in a dot: there the budget ends."""
     axes.fill_between(band.steps, band.low, band.high, color=look.colour, alpha=shade, lw=0)
     (line,) = axes.plot(
         band.steps, band.middle, look.line, color=look.colour, lw=look.width, label=look.label
@@ -81,21 +81,26 @@ def draw(axes: Axes, band: Band, look: Look, shade: float = 0.15) -> Any:
 
 
 def draw_whisker(axes: Axes, band: Band, place: float, look: Look) -> None:
-    """The last values beside the curves, where they do not hide each other."""
+    """Draw the last values beside the curves, where they do not hide each other."""
     style = {"-": "solid", "--": "dashed", ":": "dotted"}[look.line]
     axes.vlines(place, band.low[-1], band.high[-1], color=look.colour, lw=1.6, linestyles=style)
     axes.plot([place], band.middle[-1:], "o", ms=4, color=look.colour)
 
 
 def draw_threshold(axes: Axes, threshold: float) -> None:
-    """A line at the return that is called solved."""
+    """Draw a line at the return that is called solved."""
     axes.axhline(threshold, color="0.55", lw=0.8, ls=(0, (1, 2)))
     beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "rotation": 90, "va": "center"}
     axes.text(1.01, threshold, "solved", fontsize=7, color="0.4", **beside)
 
 
 def format_thousands(value: float, _: Any = None) -> str:
-    """A tick label: 500, 20k, 1M."""
+    """Format a tick label.
+
+    Example:
+        >>> [format_thousands(value) for value in (500, 20_000, 1_000_000)]
+        ['500', '20k', '1M']
+    """
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:g}{letter}"
@@ -103,12 +108,16 @@ def format_thousands(value: float, _: Any = None) -> str:
 
 
 def make_picture(width: float, height: float) -> Picture:
-    """An empty picture, legible at the width of a page."""
+    """Make an empty picture, legible at the width of a page."""
     return Picture(figsize=(width, height), dpi=130, layout="constrained")
 
 
 def save(picture: Picture, path: Path) -> Path:
-    """Write it; directories are made."""
+    """Write a picture; directories are made.
+
+    Raises:
+        ArtefactError: if it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         picture.savefig(path)
@@ -120,7 +129,11 @@ def save(picture: Picture, path: Path) -> Path:
 
 
 def require_data(found: Any, name: str, data: Path) -> None:
-    """Drawing needs something to draw."""
+    """Refuse to draw a figure of which there are no data.
+
+    Raises:
+        ArtefactError: with the command that computes them.
+    """
     require(
         bool(found),
         f"there are no data of the figure {name} in {data}; run ddopg figure {name} without --redraw, or name "

@@ -18,7 +18,20 @@ SEEDS = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
 
 
 def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: bool) -> list[Failed]:
-    """Run what the directory does not hold yet; all packages for that must be there before anything runs."""
+    """Run what the directory does not hold yet.
+
+    Args:
+        wanted: the jobs of a figure.
+        data: the directory.
+        execute: runs jobs and gives their events.
+        quiet: show no progress.
+
+    Returns:
+        The jobs that failed.
+
+    Raises:
+        MissingPackageError: if a method lacks its packages; nothing has run then.
+    """
     jobs.check_jobs(wanted)
     held = bench.read_finished(data)
     for kind in dict.fromkeys(job.kind for job in wanted if job.key not in held):
@@ -27,7 +40,12 @@ def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: b
 
 
 def keep_installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
-    """The jobs whose packages are there; the others are left out, with a word if asked."""
+    """Keep the jobs whose packages are installed.
+
+    Args:
+        wanted: the jobs of a figure.
+        tell: say on stderr which methods are left out.
+    """
     missing = {job.method: baselines.find_missing_packages(job.kind) for job in wanted}
     left_out = [method for method, packages in missing.items() if packages]
     if left_out and tell:
@@ -41,7 +59,15 @@ def keep_installed(wanted: Sequence[Job], tell: bool = True) -> list[Job]:
 
 
 def collect(wanted: Sequence[Job], data: Path) -> dict[tuple[str, str], list[Record]]:
-    """(task, method) → its finished runs, in the order of the plan; a word about those that are missing."""
+    """Collect the finished runs of a figure; how many are missing is said on stderr.
+
+    Args:
+        wanted: the jobs of the figure.
+        data: the directory.
+
+    Returns:
+        (task, method) → records, in the order of the jobs.
+    """
     held = bench.read_finished(data)
     groups: dict[tuple[str, str], list[Record]] = {}
     for job in wanted:

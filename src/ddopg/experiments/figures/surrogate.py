@@ -68,7 +68,7 @@ class Curves(NamedTuple):
 
 
 def plan_jobs(quick: bool) -> list[Job]:
-    """No runs: everything is computed at once, in seconds."""
+    """List no runs: everything is computed at once, in seconds."""
     return []
 
 
@@ -83,7 +83,7 @@ def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
 
 
 def compute_section(settings: Settings) -> dict[str, Any]:
-    """Everything that is drawn, as plain numbers."""
+    """Compute everything that is drawn, as plain numbers."""
     env = make(settings.env)
     agent = DDOPG(env, seed=settings.seed).learn(settings.steps)
     policy, best = agent.policy, agent.state.incumbent.theta
@@ -116,7 +116,7 @@ def compute_section(settings: Settings) -> dict[str, Any]:
 
 
 def draw_direction(seed: int, size: int) -> np.ndarray:
-    """A random unit vector (D,), all directions alike."""
+    """Draw a random unit vector (D,), all directions alike."""
     v = make_rng(seed, 0, "section").standard_normal(size)
     return v / np.linalg.norm(v)
 
@@ -124,7 +124,17 @@ def draw_direction(seed: int, size: int) -> np.ndarray:
 def measure_truth(
     env: gym.Env, policy: Policy, line: np.ndarray, episodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the return of each policy (P, D), over the same fresh episodes."""
+    """Measure the return of each policy of a line on the same fresh episodes.
+
+    Args:
+        env: the task.
+        policy: the policy class.
+        line: parameters, (P, D).
+        episodes: per policy.
+
+    Returns:
+        Mean (P,) and standard deviation (P,) of the return.
+    """
     seeds = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + episodes)
     returns = np.array([evaluate(env, policy, theta, seeds) for theta in line])
     return returns.mean(axis=1), returns.std(axis=1)
@@ -133,7 +143,18 @@ def measure_truth(
 def estimate_along(
     policy: Policy, line: np.ndarray, data: Sequence[Trajectory], sigma: float, delta: float
 ) -> Curves:
-    """The surrogate of the data, of length-scale σ in units of the action, at every policy (P, D) of the line."""
+    """Estimate the return of each policy of a line from data.
+
+    Args:
+        policy: the policy class.
+        line: parameters, (P, D).
+        data: the trajectories that the surrogate knows.
+        sigma: the length-scale, in units of the action.
+        delta: δ of the lower bound.
+
+    Returns:
+        Estimate, deviation, lower bound and effective sample size at every policy.
+    """
     number = len(data)
     config = Config(
         selection=SelectionConfig(size=number),
@@ -159,7 +180,7 @@ def estimate_along(
 
 
 def plot(data: Path, out: Path, quick: bool) -> list[Path]:
-    """One panel per length-scale."""
+    """Draw one panel per length-scale."""
     path = data / FILE
     curves.require_data(path.exists(), NAME, data)
     found = _read(path)

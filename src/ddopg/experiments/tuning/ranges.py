@@ -95,7 +95,20 @@ USUAL = {
 
 
 def choose_space(preset: str, params: Sequence[str] = (), file: Path | None = None) -> Space:
-    """What is searched: the settings named, else those of the file, else the usual ones; checked at both ends."""
+    """Choose what is searched, and check it at both ends of every range.
+
+    Args:
+        preset: where the search starts.
+        params: the settings to tune; those of the file if none is named, else the usual ones.
+        file: a table of ranges, which replace or add to `RANGES`.
+
+    Returns:
+        Setting → range, or the values to choose from.
+
+    Raises:
+        UnknownNameError: if there is no such setting.
+        ConfigError: if a setting has no range, or a range holds a value that is not allowed.
+    """
     given = {} if file is None else _read(file, preset_config(preset))
     ranges = RANGES | given
     names = tuple(params) or tuple(given) or USUAL[preset]
@@ -119,10 +132,17 @@ def choose_space(preset: str, params: Sequence[str] = (), file: Path | None = No
 
 
 def apply_values(preset: str, values: Mapping[str, Plain]) -> Config:
-    """The preset with these values; a number stands for a list of one where the setting is a list.
+    """Give a preset other values.
+
+    Args:
+        preset: its name.
+        values: setting → value; a number stands for a list of one where the setting is a list.
+
+    Returns:
+        The configuration.
 
     Raises:
-        ConfigError: if a value cannot be, or names something that does not exist.
+        ConfigError: if a value is not allowed, or names something that does not exist.
     """
     start = preset_config(preset)
     now = flatten(to_dict(start))
@@ -136,7 +156,7 @@ def apply_values(preset: str, values: Mapping[str, Plain]) -> Config:
 
 
 def find_start(preset: str, space: Space) -> dict[str, Plain] | None:
-    """The preset's own values, or None where one of them lies outside what is searched."""
+    """Find the preset's own values; None if one of them lies outside what is searched."""
     now = flatten(to_dict(preset_config(preset)))
     values: dict[str, Plain] = {}
     for name, spread in space.items():
@@ -152,17 +172,17 @@ def find_start(preset: str, space: Space) -> dict[str, Plain] | None:
 
 
 def to_plain(space: Space) -> dict[str, Any]:
-    """The space as JSON has it."""
+    """Turn the space into what JSON can hold."""
     return {name: s._asdict() if isinstance(s, Range) else list(s) for name, s in space.items()}
 
 
 def to_text(value: Plain) -> str:
-    """A value of a choice as Optuna can keep it, and `from_text` its inverse."""
+    """Turn a value of a choice into text, which Optuna can keep; `from_text` is the inverse."""
     return json.dumps(value)
 
 
 def from_text(text: str) -> Plain:
-    """The inverse of `as_text`."""
+    """The inverse of `to_text`."""
     return json.loads(text)
 
 

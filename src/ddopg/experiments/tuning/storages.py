@@ -21,7 +21,20 @@ RETRIES = 3  # a trial that takes its process with it is not tried for ever
 
 
 def connect(url: str) -> RDBStorage:
-    """The storage, its tables made if they are not there. Who meets another process at that tries again."""
+    """Open a storage; its tables are made if they are not there.
+
+    If another process makes them at the same instant, this one tries again.
+
+    Args:
+        url: as SQLAlchemy has it.
+
+    Returns:
+        The storage.
+
+    Raises:
+        ConfigError: if the URL cannot be used, or its driver is not installed.
+        StoreError: if the storage does not answer.
+    """
     try:
         with translate_errors(url):
             for attempt in range(1, ATTEMPTS + 1):
@@ -52,13 +65,16 @@ def _try_to_connect(url: str) -> RDBStorage:
 
 
 def make_retry_callback() -> RetryHeartbeatStaleTrialCallback:
-    """What puts a trial back into the queue, with the seeds that are finished."""
+    """Make what puts a trial back into the queue, with the seeds that are finished."""
     return RetryHeartbeatStaleTrialCallback(max_retry=RETRIES, inherit_intermediate_values=True)
 
 
 @contextmanager
 def silence_warnings() -> Iterator[None]:
-    """Optuna calls these parts experimental, and heartbeats without `optimize` unusual; tests show that they work."""
+    """Silence two warnings of Optuna within the block.
+
+    Optuna calls these parts experimental, and heartbeats without `optimize` unusual; tests show that they work.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed")
@@ -67,7 +83,11 @@ def silence_warnings() -> Iterator[None]:
 
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
-    """What a storage that was found complains about, in the words of this package, without the password."""
+    """Turn errors of the storage within the block into one of this package, without the password.
+
+    Raises:
+        StoreError: instead of the error of SQLAlchemy or Optuna.
+    """
     try:
         yield
     except sqlalchemy.exc.ArgumentError:

@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     space: Space
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Turn the plan into what JSON can hold."""
         return self._asdict() | {"seeds": list(self.seeds), "space": to_plain(self.space)}
 
 
@@ -88,7 +88,21 @@ class NumberedTPE(BaseSampler):
 
 @contextmanager
 def open_study(url: str, name: str, plan: Plan, seed: int) -> Iterator[optuna.Study]:
-    """The study of that name in the storage, made if it is not there; refused if it was begun with another plan."""
+    """Open the study of that name within the block; it is made if it is not there.
+
+    Args:
+        url: of the storage.
+        name: of the study.
+        plan: what is tuned.
+        seed: of the sampler.
+
+    Returns:
+        The study.
+
+    Raises:
+        ConfigError: if the study was begun with another plan, or the URL cannot be used.
+        StoreError: if the storage does not answer.
+    """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     storage = storages.connect(url)
     try:
@@ -102,7 +116,15 @@ def open_study(url: str, name: str, plan: Plan, seed: int) -> Iterator[optuna.St
 
 
 def take_trial(study: optuna.Study, wanted: int) -> Trial | None:
-    """A trial for this process to run, or None while all that are wanted are finished or in other hands."""
+    """Take a trial for this process to run.
+
+    Args:
+        study: shared by all processes.
+        wanted: how many trials there should be in the end.
+
+    Returns:
+        The trial, or None while all that are wanted are finished or run by others.
+    """
     revive(study)
     if not has_work_left(study, wanted):
         return None
@@ -124,12 +146,12 @@ def has_work_left(study: optuna.Study, wanted: int) -> bool:
 
 
 def suggest_values(trial: Trial, space: Space) -> dict[str, Plain]:
-    """What the trial tries: drawn now, or given with it."""
+    """Suggest what the trial tries: drawn now, or given with it."""
     return {name: _round_value(_suggest(trial, name, spread), spread) for name, spread in space.items()}
 
 
 def read_values(trial: FrozenTrial, space: Space) -> dict[str, Plain]:
-    """What a finished trial tried."""
+    """Read what a finished trial tried."""
     return {
         name: _round_value(trial.params[name] if isinstance(s, Range) else from_text(trial.params[name]), s)
         for name, s in space.items()
@@ -137,12 +159,12 @@ def read_values(trial: FrozenTrial, space: Space) -> dict[str, Plain]:
 
 
 def count_states(study: optuna.Study) -> Counter[TrialState]:
-    """How many trials there are of each kind."""
+    """Count the trials of each state."""
     return Counter(trial.state for trial in study.get_trials(deepcopy=False))
 
 
 def count_finished(study: optuna.Study) -> int:
-    """Trials that count: complete, or pruned."""
+    """Count the trials that are complete or pruned."""
     count = count_states(study)
     return sum(count[state] for state in FINISHED)
 
@@ -171,7 +193,7 @@ def give_back(study: optuna.Study, trial: Trial) -> None:
 
 
 def read_trial(study: optuna.Study, number: int) -> FrozenTrial:
-    """The trial as the storage has it."""
+    """Read a trial as the storage has it."""
     return copy.deepcopy(next(t for t in study.get_trials(deepcopy=False) if t.number == number))
 
 
@@ -188,7 +210,12 @@ def _mark(study: optuna.Study, trial: Trial | FrozenTrial) -> None:
 
 @contextmanager
 def keep_alive(study: optuna.Study, running: Callable[[], Iterable[Trial]]) -> Iterator[None]:
-    """Within the block, a thread tells the others every few seconds which trials are being run here."""
+    """Tell the other processes every few seconds, by a thread, which trials are being run here.
+
+    Args:
+        study: shared by all processes.
+        running: gives the trials of this process.
+    """
     over = threading.Event()
 
     def beat() -> None:

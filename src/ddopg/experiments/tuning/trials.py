@@ -41,7 +41,7 @@ Show = Callable[[Event], None]
 
 
 def score_curve(curve: Curve, kind: str) -> float:
-    """Mean over the marks (`area`), or the last value (`final`)."""
+    """Score a learning curve: the mean over its marks (`area`), or its last value (`final`)."""
     values = np.asarray(curve, np.float64)[:, 1]
     return float(values.mean() if kind == "area" else values[-1])
 
@@ -77,7 +77,7 @@ class Crew:
         return Job(plan.env, name, "ddopg", one.settings, plan.seeds[one.left[0]], plan.steps, plan.episodes)
 
     def take(self, event: Event) -> None:
-        """What a run has come to."""
+        """Take in what has become of a run."""
         name = event.job.method
         one = self.open[name]
         if isinstance(event, Progressed):
@@ -136,7 +136,20 @@ class Crew:
 
 
 def run(study: optuna.Study, plan: Plan, wanted: int, place: Place, quiet: bool) -> None:
-    """Run trials until all that are wanted are finished or in other hands; interrupted, give back those in hand."""
+    """Run trials until all that are wanted are finished, or run by other processes.
+
+    If it is interrupted, the trials of this process go back into the queue.
+
+    Args:
+        study: shared by all processes.
+        plan: what is tuned, and how a trial is judged.
+        wanted: how many trials there should be in the end.
+        place: opens the pool in which runs are played.
+        quiet: show no progress.
+
+    Raises:
+        RolloutError: if a run of the preset itself fails.
+    """
     crew = Crew(study, plan, wanted)
     with (
         keep_alive(study, lambda: [one.trial for one in list(crew.open.values())]),
@@ -155,7 +168,7 @@ def run(study: optuna.Study, plan: Plan, wanted: int, place: Place, quiet: bool)
 
 @contextmanager
 def show_progress(crew: Crew, quiet: bool) -> Iterator[Show]:
-    """A line with trials finished, the best so far, time spent and time left; silent where asked."""
+    """Show one line with trials finished, the best so far, time spent and time left; nothing if `quiet`."""
     if quiet:
         yield lambda event: None
         return

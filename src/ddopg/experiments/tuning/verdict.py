@@ -1,7 +1,7 @@
-"""The last word: the best setting and the preset, both run again on seeds that no trial has seen.
+"""The comparison at the end: the best setting and the preset, both run again on seeds that no trial has seen.
 
-The best of many noisy values flatters itself. So what counts is the difference of the scores on fresh seeds, seed by
-seed, with the 95 % bootstrap interval of its mean; if that holds 0, the setting is not shown to be better.
+The best of many noisy values is too good on average. So the scores on fresh seeds are compared, seed by seed. If the
+95 % bootstrap interval of the mean difference holds 0, the setting is not shown to be better.
 """
 
 from __future__ import annotations
@@ -49,20 +49,26 @@ class Difference(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The difference in words."""
         low, high = self.interval
         return BETTER if low > 0 else WORSE if high < 0 else OPEN
 
 
 def find_changes(plan: Plan, best: FrozenTrial) -> dict[str, Plain]:
-    """The best setting, as far as it differs from the preset."""
+    """Find in what the best trial differs from the preset."""
     tuned = flatten(to_dict(apply_values(plan.preset, read_values(best, plan.space))))
     own = flatten(to_dict(apply_values(plan.preset, {})))
     return {name: value for name, value in tuned.items() if value != own[name]}
 
 
 def make_jobs(plan: Plan, changes: dict[str, Plain], fresh: Sequence[int]) -> list[Job]:
-    """Both settings on every fresh seed."""
+    """Make the jobs of the comparison: the preset and the tuned setting on every fresh seed.
+
+    Args:
+        plan: what was tuned.
+        changes: of the tuned setting.
+        fresh: seeds that no trial has seen.
+    """
     sides = {_name_preset(plan): {}, TUNED: changes}
     return [
         Job(
@@ -76,7 +82,18 @@ def make_jobs(plan: Plan, changes: dict[str, Plain], fresh: Sequence[int]) -> li
 def compare(
     plan: Plan, jobs: Sequence[Job], out: Path, execute: bench.Execute, quiet: bool
 ) -> tuple[Difference | None, list[Failed]]:
-    """Run what is missing of both; no difference where a run failed."""
+    """Run what is missing of the comparison, and compare seed by seed.
+
+    Args:
+        plan: what was tuned.
+        jobs: of both settings.
+        out: the directory of the records.
+        execute: runs jobs and gives their events.
+        quiet: show no progress.
+
+    Returns:
+        The difference, or None if a run failed; and the runs that failed.
+    """
     failures = bench.complete(jobs, out, execute, quiet, patient=True)
     if failures:
         return None, failures
@@ -91,7 +108,18 @@ def compare(
 def write(
     path: Path, study: optuna.Study, plan: Plan, changes: dict[str, Plain], difference: Difference | None
 ) -> Path:
-    """The preset file, with where it comes from; `ddopg train --config` reads it."""
+    """Write the preset file, with where it comes from; `ddopg train --config` reads it.
+
+    Args:
+        path: of the file.
+        study: the finished study.
+        plan: what was tuned.
+        changes: of the tuned setting.
+        difference: on fresh seeds, if there was a comparison.
+
+    Returns:
+        The path.
+    """
     best, count = study.best_trial, count_states(study)
     note: dict[str, Any] = {
         "by": "ddopg tune",
@@ -121,7 +149,7 @@ def write(
 
 
 def print_trials(study: optuna.Study, plan: Plan, console: Console) -> None:
-    """The best trials: value, worst seed, and what they tried."""
+    """Print the best trials: value, worst seed, and what they tried."""
     count = count_states(study)
     failed = sum("failure" in t.user_attrs for t in study.get_trials(deepcopy=False))
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
@@ -145,7 +173,7 @@ def print_trials(study: optuna.Study, plan: Plan, console: Console) -> None:
 
 
 def print_verdict(difference: Difference, plan: Plan, console: Console) -> None:
-    """One sentence that can say no."""
+    """Print the verdict in one sentence; it may be a no."""
     low, high = difference.interval
     colour = {BETTER: "green", WORSE: "red"}.get(difference.verdict, "yellow")
     what = "mean over the curve" if plan.score == "area" else "at the end"
