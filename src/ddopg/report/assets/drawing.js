@@ -4,14 +4,14 @@ const SVG = "http://www.w3.org/2000/svg";
 let charts = 0;
 
 function element(name, attributes = {}, ...children) {
-  return furnished(document.createElement(name), attributes, children);
+  return furnish(document.createElement(name), attributes, children);
 }
 
 function shape(name, attributes = {}, ...children) {
-  return furnished(document.createElementNS(SVG, name), attributes, children);
+  return furnish(document.createElementNS(SVG, name), attributes, children);
 }
 
-function furnished(node, attributes, children) {
+function furnish(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined) node.setAttribute(key, value);
   }
@@ -115,12 +115,12 @@ const SYMBOLS = {
   check: (s) => `M0,${-1.4 * s}L${1.4 * s},0L0,${1.4 * s}L${-1.4 * s},0Z`,
 };
 
-function known(purpose) {
+function choosePurpose(purpose) {
   return purpose in SYMBOLS ? purpose : "explore";
 }
 
 function symbol(c, x, y, purpose, { size = 3.4, opacity = 1 } = {}) {
-  const node = shape("path", { class: `dot ${known(purpose)}`, d: SYMBOLS[known(purpose)](size),
+  const node = shape("path", { class: `dot ${choosePurpose(purpose)}`, d: SYMBOLS[choosePurpose(purpose)](size),
     transform: `translate(${c.X(x).toFixed(2)},${c.Y(y).toFixed(2)})`, "fill-opacity": opacity.toFixed(3), "stroke-opacity": Math.max(opacity, 0.35).toFixed(3) });
   c.plot.append(node);
 }
@@ -128,7 +128,7 @@ function symbol(c, x, y, purpose, { size = 3.4, opacity = 1 } = {}) {
 function bar(c, x, value, purpose, breadth) {
   const at = c.Y(Math.max(0, c.y[0]));
   const up = Math.max(0.5, at - c.Y(value));
-  c.plot.append(shape("rect", { class: `bar ${known(purpose)}`, x: c.X(x) - breadth / 2, y: at - up, width: breadth, height: up }));
+  c.plot.append(shape("rect", { class: `bar ${choosePurpose(purpose)}`, x: c.X(x) - breadth / 2, y: at - up, width: breadth, height: up }));
 }
 
 function legend(host, entries) {
@@ -142,7 +142,7 @@ function legend(host, entries) {
 }
 
 // The nearest point under the pointer says what it is; with the keyboard, arrows go from point to point.
-function speaking(c, points) {
+function addTooltips(c, points) {
   if (!points.length) return;
   const ordered = [...points].sort((a, b) => a.x - b.x);
   const ring = shape("circle", { class: "ring", r: 7, visibility: "hidden" });

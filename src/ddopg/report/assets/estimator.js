@@ -5,7 +5,7 @@
 // (column), `counts`, `returns`, `bound` (largest |R|) and `delta`. A squared distance D gives the log-likelihood
 // -D / (2 sigma^2); what is missing of it cancels. Everything stays in logarithms until the last line.
 
-function unpacked(text) {
+function decodeArray(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   return Float64Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
@@ -44,14 +44,14 @@ function estimate(sample, logQ, distances, sigma) {
 }
 
 // The estimate at every point of a line; row p of `distances` (P x N) belongs to point p.
-function along(sample, distances, sigma) {
+function estimateAlong(sample, distances, sigma) {
   const n = sample.counts.length;
   const logQ = logMixture(sample, sigma);
   return Array.from({ length: distances.length / n }, (_, p) =>
     estimate(sample, logQ, distances.subarray(p * n, (p + 1) * n), sigma));
 }
 
-function sampleOf(section) {
-  return { between: unpacked(section.between), counts: section.counts, returns: section.returns,
+function readSample(section) {
+  return { between: decodeArray(section.between), counts: section.counts, returns: section.returns,
     bound: section.bound, delta: section.delta };
 }

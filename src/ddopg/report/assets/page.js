@@ -6,12 +6,12 @@ const count = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one 
 const PURPOSES = ["design", "explore", "random", "check", "added"];
 let chosen = null; // { run, sample, line, distances, curve } of the run in detail
 
-function groupName(group) {
+function nameGroup(group) {
   const changes = Object.keys(group.changes).length;
   return `${group.task} · ${group.preset}${changes ? ` with ${count(changes, "change")}` : ""}`;
 }
 
-function headline() {
+function fillHeadline() {
   const tasks = [...new Set(data.groups.map((group) => group.task))];
   at("title").textContent = `DD-OPG on ${tasks.join(", ")}`;
   document.title = `ddopg report: ${tasks.join(", ")}`;
@@ -20,37 +20,37 @@ function headline() {
 
 /* ---- learning curves ---- */
 
-function lastValue(run) {
+function findLastValue(run) {
   const n = run.evaluations.mean.length;
   return n ? { mean: run.evaluations.mean[n - 1], std: run.evaluations.std[n - 1], steps: run.evaluations.steps[n - 1] } : null;
 }
 
-function curveOf(run) {
+function pickCurve(run) {
   if (run.evaluations.steps.length) return { xs: run.evaluations.steps, ys: run.evaluations.mean, evaluated: true };
   return { xs: run.rollouts.steps, ys: run.rollouts.incumbent, evaluated: false };
 }
 
-function groupCard(group) {
+function makeGroupCard(group) {
   const members = group.runs.map((i) => data.runs[i]);
   const host = element("div", { class: "chart" }), key = element("div", { class: "legend" });
   const seeds = `${count(group.runs.length, "seed")}: ${group.seeds.join(", ")}`;
-  const changes = Object.entries(group.changes).slice(0, 4).map(([name, [, value]]) => `${name} = ${spelt(value)}`);
-  const card = element("div", {}, element("h3", {}, groupName(group)), element("p", {}, seeds),
+  const changes = Object.entries(group.changes).slice(0, 4).map(([name, [, value]]) => `${name} = ${spell(value)}`);
+  const card = element("div", {}, element("h3", {}, nameGroup(group)), element("p", {}, seeds),
     changes.length ? element("p", {}, changes.join(" · ") + (Object.keys(group.changes).length > 4 ? " · …" : "")) : null,
-    host, key, ...groupWords(group, members).map((words) => element("p", {}, words)));
+    host, key, ...describeGroup(group, members).map((words) => element("p", {}, words)));
   return { card, draw: () => drawGroup(group, members, host, key) };
 }
 
 function drawGroup(group, members, host, key) {
   const peers = data.groups.filter((other) => other.task === group.task).flatMap((other) => other.runs).map((i) => data.runs[i]);
-  const all = peers.map(curveOf);
+  const all = peers.map(pickCurve);
   const c = chart(host, { x: [0, Math.max(1, ...all.flatMap((v) => v.xs.filter(finite)))], y: domain([...all.flatMap((v) => v.ys), group.solved].filter(finite)),
-    xLabel: "environment steps", yLabel: "mean return", label: `Learning curves of ${groupName(group)}. ${groupWords(group, members).join(" ")}` });
+    xLabel: "environment steps", yLabel: "mean return", label: `Learning curves of ${nameGroup(group)}. ${describeGroup(group, members).join(" ")}` });
   const points = [], together = group.together;
   if (finite(group.solved)) line(c, c.x, [group.solved, group.solved], "goal");
   if (together) band(c, together.steps, together.low, together.high, "");
   members.forEach((run, i) => {
-    const { xs, ys, evaluated } = curveOf(run);
+    const { xs, ys, evaluated } = pickCurve(run);
     const worst = together && group.runs[i] === together.worst_run;
     line(c, ...steps(xs, ys), !evaluated ? "belief" : worst ? "bad" : together ? "seed" : "alone");
     if (xs.length === 1) symbol(c, xs[0], ys[0], "explore");
@@ -59,23 +59,23 @@ function drawGroup(group, members, host, key) {
       : `seed ${run.seed}, ${text(x)} steps\nbelieved value ${text(ys[k])}` }));
   });
   if (together) line(c, together.steps, together.iqm, "middle");
-  speaking(c, points);
+  addTooltips(c, points);
   legend(key, [
     together && { kind: "middle", label: "IQM" }, together && { kind: "band", label: "its 95 % interval" },
-    members.some((run) => curveOf(run).evaluated) && { kind: together ? "seed" : "alone", label: "each seed" },
+    members.some((run) => pickCurve(run).evaluated) && { kind: together ? "seed" : "alone", label: "each seed" },
     together && { kind: "bad", label: "worst seed" },
-    members.some((run) => !curveOf(run).evaluated) && { kind: "belief", label: "value the learner believes in (never evaluated)" },
+    members.some((run) => !pickCurve(run).evaluated) && { kind: "belief", label: "value the learner believes in (never evaluated)" },
     finite(group.solved) && { kind: "goal", label: `solved: ${text(group.solved)}` }].filter(Boolean));
 }
 
-function groupWords(group, members) {
+function describeGroup(group, members) {
   const words = [], t = group.together;
   if (t) {
     words.push(`At ${text(t.at)} steps: IQM ${text(t.iqm_last)} [${text(t.interval[0])}, ${text(t.interval[1])}], mean ${text(t.mean)} ± ${text(t.sd)} (sd over seeds), worst seed ${data.runs[t.worst_run].seed} with ${text(t.worst)}.`);
     if (t.solved_runs !== null) words.push(`Solved on ${t.solved_runs} of ${t.runs} seeds${finite(t.median_steps) ? `, median ${text(t.median_steps)} steps` : ""}.`);
   } else {
     for (const run of members) {
-      const last = lastValue(run);
+      const last = findLastValue(run);
       words.push(last ? `Seed ${run.seed} at ${text(last.steps)} steps: ${text(last.mean)} ± ${text(last.std)} (sd over episodes).` : `Seed ${run.seed}: never evaluated on fresh episodes.`);
     }
     words.push("No interval: fewer than three seeds with evaluations in common.");
@@ -85,15 +85,15 @@ function groupWords(group, members) {
   return words;
 }
 
-function runsTable() {
+function fillRunsTable() {
   const rows = data.runs.map((run) => {
-    const last = lastValue(run);
+    const last = findLastValue(run);
     return [run.directory, run.task, run.preset, run.seed, text(run.steps), text(run.rollout_count), last ? `${text(last.mean)} ± ${text(last.std)}` : "–"];
   });
-  table(at("runs-table"), ["run", "task", "preset", "seed", "steps", "rollouts", "last evaluation"], rows, 3);
+  fillTable(at("runs-table"), ["run", "task", "preset", "seed", "steps", "rollouts", "last evaluation"], rows, 3);
 }
 
-function table(host, head, rows, numbersFrom = 99) {
+function fillTable(host, head, rows, numbersFrom = 99) {
   const cells = (kind, values) => element("tr", {}, ...values.map((value, i) => element(kind, { class: i >= numbersFrom ? "number" : null }, String(value))));
   host.replaceChildren(element("thead", {}, cells("th", head)), element("tbody", {}, ...rows.map((row) => cells("td", row))));
 }
@@ -102,22 +102,22 @@ function table(host, head, rows, numbersFrom = 99) {
 
 function choose(index) {
   const run = data.runs[index], section = run.section;
-  chosen = { run, section, sample: section.missing ? null : sampleOf(section) };
-  facts(run); rolloutWords(run); video(run); configuration(run); reproduction(run);
+  chosen = { run, section, sample: section.missing ? null : readSample(section) };
+  fillFacts(run); describeRollouts(run); fillVideo(run); fillConfiguration(run); fillReproduction(run);
   at("memory-body").hidden = at("section-body").hidden = Boolean(section.missing);
   if (section.missing) {
     at("memory-words").textContent = at("section-words").textContent = section.missing;
   } else {
     at("direction").replaceChildren(...section.lines.map((l, i) => element("option", { value: i }, l.label)));
     at("sigma").value = 0;
-    fineprint(run);
-    direct(0);
+    fillFineprint(run);
+    chooseDirection(0);
   }
   redraw();
 }
 
-function facts(run) {
-  const last = lastValue(run), entries = [
+function fillFacts(run) {
+  const last = findLastValue(run), entries = [
     [last ? `${text(last.mean)} ± ${text(last.std)}` : "–", last ? "last evaluation, mean ± sd over episodes" : "never evaluated on fresh episodes"],
     [text(run.incumbent), "value the learner believes in"], [text(run.rollout_count), "rollouts"], [text(run.steps), "environment steps"],
     [text(run.parameters), "policy parameters"], [String(run.seed), "seed"]];
@@ -127,7 +127,7 @@ function facts(run) {
   at("notice").textContent = notice;
 }
 
-function rolloutWords(run) {
+function describeRollouts(run) {
   const { number } = run.rollouts;
   const thin = number.length < run.rollout_count ? ` Of ${text(run.rollout_count)} rollouts, ${text(number.length)} evenly spread ones are drawn.` : "";
   at("rollouts-words").textContent = `The return of every rollout that the learner saw, by what it was for. ${run.config.exploration.noise ? "Those around the centre are perturbed, so they tend to lie below what the incumbent reaches." : ""}${thin}`;
@@ -140,22 +140,22 @@ function drawRollouts(run) {
   line(c, ...steps(r.steps, r.incumbent), "belief");
   if (e.steps.length) line(c, ...steps(e.steps, e.mean), "middle");
   r.steps.forEach((x, i) => symbol(c, x, r.return[i], r.purpose[i], { opacity: 0.85 }));
-  speaking(c, r.steps.map((x, i) => ({ x, y: r.return[i], say: `rollout ${r.number[i]}: ${purposeName(run, r.purpose[i])}\nreturn ${text(r.return[i])}, ${text(r.length[i])} steps long` })));
-  legend(at("rollouts-legend"), [...purposesIn(run, r.purpose),
+  addTooltips(c, r.steps.map((x, i) => ({ x, y: r.return[i], say: `rollout ${r.number[i]}: ${namePurpose(run, r.purpose[i])}\nreturn ${text(r.return[i])}, ${text(r.length[i])} steps long` })));
+  legend(at("rollouts-legend"), [...listPurposes(run, r.purpose),
     { kind: "belief", label: "value the learner believes its incumbent to have" }, e.steps.length && { kind: "middle", label: "incumbent on fresh episodes" }].filter(Boolean));
 }
 
-function purposeName(run, purpose) {
+function namePurpose(run, purpose) {
   const names = { design: "initial design", explore: run.config.exploration.noise ? "around the centre" : "centre of the search",
     random: "random policy", check: "re-check of the average", added: "added from outside" };
   return names[purpose] || purpose;
 }
 
-function purposesIn(run, list) {
-  return PURPOSES.filter((purpose) => list.includes(purpose)).map((purpose) => ({ purpose, label: purposeName(run, purpose) }));
+function listPurposes(run, list) {
+  return PURPOSES.filter((purpose) => list.includes(purpose)).map((purpose) => ({ purpose, label: namePurpose(run, purpose) }));
 }
 
-function purposeOf(run, number) {
+function findPurpose(run, number) {
   const i = run.rollouts.number.indexOf(number);
   return i < 0 ? "explore" : run.rollouts.purpose[i];
 }
@@ -166,67 +166,67 @@ function drawMemory({ run, section, sample, curves, middle }) {
   const belief = curves.run[middle], top = [...belief.weights.keys()].sort((i, j) => belief.weights[j] - belief.weights[i]);
   let sum = 0;
   const most = top.findIndex((i) => (sum += belief.weights[i]) >= 0.9) + 1;
-  at("memory-words").textContent = `Weights of the stored trajectories for the incumbent, at the run’s Σ. Of ${count(run.rollout_count, "rollout")}, ${section.selected} are in the surrogate now${drawn(section)}${cut(section)}; ${most === 1 ? "one of them carries" : `${most} of them carry`} 90 % of the weight. ESS is ${text(belief.ess)} of ${draws(section)}.`;
+  at("memory-words").textContent = `Weights of the stored trajectories for the incumbent, at the run’s Σ. Of ${count(run.rollout_count, "rollout")}, ${section.selected} are in the surrogate now${describeDraws(section)}${describeCut(section)}; ${most === 1 ? "one of them carries" : `${most} of them carry`} 90 % of the weight. ESS is ${text(belief.ess)} of ${countDraws(section)}.`;
   const x = [0.5, run.rollout_count + 0.5], r = run.rollouts, left = 60;
   const c = chart(at("memory-returns"), { x, y: domain(r.return), height: 190, left, xLabel: "rollout", yLabel: "return", label: "Returns of all rollouts; those with weight for the incumbent stand out" });
   const share = new Map(section.rollouts.map((n, i) => [n, belief.weights[i]])), heaviest = Math.max(...belief.weights);
-  r.number.forEach((n, i) => symbol(c, n, r.return[i], r.purpose[i], { opacity: share.has(n) ? faded(share.get(n) / heaviest) : 0.08 }));
-  speaking(c, r.number.map((n, i) => ({ x: n, y: r.return[i], say: `rollout ${n}: ${purposeName(run, r.purpose[i])}\nreturn ${text(r.return[i])}\n${share.has(n) ? `weight ${percent(share.get(n))}` : "not in the surrogate"}` })));
-  weightBars(at("memory-chart"), belief, run, section, x, 210, left);
-  legend(at("memory-legend"), purposesIn(run, r.purpose));
-  table(at("memory-table"), ["rollout", "purpose", "return", "weight"], top.slice(0, 8).map((i) =>
-    [section.rollouts[i], purposeName(run, purposeOf(run, section.rollouts[i])), text(sample.returns[i]), percent(belief.weights[i])]), 2);
+  r.number.forEach((n, i) => symbol(c, n, r.return[i], r.purpose[i], { opacity: share.has(n) ? fade(share.get(n) / heaviest) : 0.08 }));
+  addTooltips(c, r.number.map((n, i) => ({ x: n, y: r.return[i], say: `rollout ${n}: ${namePurpose(run, r.purpose[i])}\nreturn ${text(r.return[i])}\n${share.has(n) ? `weight ${formatPercent(share.get(n))}` : "not in the surrogate"}` })));
+  drawWeights(at("memory-chart"), belief, run, section, x, 210, left);
+  legend(at("memory-legend"), listPurposes(run, r.purpose));
+  fillTable(at("memory-table"), ["rollout", "purpose", "return", "weight"], top.slice(0, 8).map((i) =>
+    [section.rollouts[i], namePurpose(run, findPurpose(run, section.rollouts[i])), text(sample.returns[i]), formatPercent(belief.weights[i])]), 2);
 }
 
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
-const faded = (share) => 0.15 + 0.85 * Math.sqrt(share);
+const formatPercent = (share) => `${(100 * share).toFixed(1)} %`;
+const fade = (share) => 0.15 + 0.85 * Math.sqrt(share);
 
-const draws = (section) => section.counts.reduce((a, b) => a + b, 0);
+const countDraws = (section) => section.counts.reduce((a, b) => a + b, 0);
 
-function drawn(section) {
-  return section.counts.some((k) => k > 1) ? ` (drawn ${draws(section)} times in all)` : "";
+function describeDraws(section) {
+  return section.counts.some((k) => k > 1) ? ` (drawn ${countDraws(section)} times in all)` : "";
 }
 
-function cut(section) {
+function describeCut(section) {
   return section.rollouts.length < section.selected ? ` (this page has the ${section.rollouts.length} of the largest weight)` : "";
 }
 
-function weightBars(host, belief, run, section, x, height, left = null) {
+function drawWeights(host, belief, run, section, x, height, left = null) {
   const c = chart(host, { x, y: [0, 1.08 * Math.max(...belief.weights)], height, left, xLabel: "rollout", yLabel: "share of the weight",
-    label: `Weights of ${section.rollouts.length} trajectories; the largest is ${percent(Math.max(...belief.weights))}` });
+    label: `Weights of ${section.rollouts.length} trajectories; the largest is ${formatPercent(Math.max(...belief.weights))}` });
   const breadth = Math.max(1.5, Math.min(14, 0.75 * (c.X(1) - c.X(0))));
-  section.rollouts.forEach((n, i) => bar(c, n, belief.weights[i], purposeOf(run, n), breadth));
-  speaking(c, section.rollouts.map((n, i) => ({ x: n, y: belief.weights[i], wide: true, say: `rollout ${n}: ${purposeName(run, purposeOf(run, n))}\nweight ${percent(belief.weights[i])}${section.counts[i] > 1 ? ` (drawn ${section.counts[i]} times)` : ""}\nreturn ${text(section.returns[i])}` })));
+  section.rollouts.forEach((n, i) => bar(c, n, belief.weights[i], findPurpose(run, n), breadth));
+  addTooltips(c, section.rollouts.map((n, i) => ({ x: n, y: belief.weights[i], wide: true, say: `rollout ${n}: ${namePurpose(run, findPurpose(run, n))}\nweight ${formatPercent(belief.weights[i])}${section.counts[i] > 1 ? ` (drawn ${section.counts[i]} times)` : ""}\nreturn ${text(section.returns[i])}` })));
 }
 
 // Another direction: unpack its distances; the curve at the run's own Σ is kept for the memory's picture.
-function direct(index) {
+function chooseDirection(index) {
   const line = chosen.section.lines[index];
   chosen.line = line;
   chosen.t = Array.from({ length: line.points }, (_, i) => line.extent * (2 * i / (line.points - 1) - 1));
   chosen.middle = (line.points - 1) / 2;
-  chosen.distances = unpacked(line.distances);
-  chosen.curves = { run: along(chosen.sample, chosen.distances, chosen.section.sigma) };
+  chosen.distances = decodeArray(line.distances);
+  chosen.curves = { run: estimateAlong(chosen.sample, chosen.distances, chosen.section.sigma) };
   at("place").max = line.points - 1;
   at("place").value = chosen.middle;
   compute();
 }
 
-function sigmaNow() {
+function readSigma() {
   return chosen.section.sigma * Math.exp(Number(at("sigma").value) / 20);
 }
 
 function compute() {
-  chosen.sigma = sigmaNow();
-  chosen.curve = along(chosen.sample, chosen.distances, chosen.sigma);
-  const said = sigmaText(chosen.sigma, chosen.section.base);
+  chosen.sigma = readSigma();
+  chosen.curve = estimateAlong(chosen.sample, chosen.distances, chosen.sigma);
+  const said = formatSigma(chosen.sigma, chosen.section.base);
   at("sigma-back").disabled = Number(at("sigma").value) === 0;
   at("sigma-said").textContent = said;
   at("sigma").setAttribute("aria-valuetext", said);
 }
 
 // log Σ as in the paper, in units of the action, where all its dimensions have one.
-function sigmaText(sigma, base) {
+function formatSigma(sigma, base) {
   if (base.some((unit) => unit !== base[0])) return `σ = ${text(sigma)}`;
   const plain = sigma * base[0], unit = base[0] === 1 ? "" : ` (${text(plain)} in units of the action)`;
   return `σ = ${text(sigma)}${unit}, log Σ = ${(2 * Math.log(plain)).toFixed(2).replace("-", "−")}`;
@@ -242,7 +242,7 @@ function drawSection() {
   const mean = values("mean"), deviation = values("deviation");
   band(c, t, mean.map((m, i) => m - deviation[i]), mean.map((m, i) => m + deviation[i]), "");
   const heaviest = Math.max(...belief.weights);
-  sample.returns.forEach((value, i) => symbol(c, l.at[i], value, purposeOf(run, section.rollouts[i]), { size: 4, opacity: faded(belief.weights[i] / heaviest) }));
+  sample.returns.forEach((value, i) => symbol(c, l.at[i], value, findPurpose(run, section.rollouts[i]), { size: 4, opacity: fade(belief.weights[i] / heaviest) }));
   line(c, t, values("lower"), "low", "lower-curve");
   if (l.own) line(c, t, l.own, "own");
   line(c, t, mean, "middle", "mean-curve");
@@ -252,29 +252,29 @@ function drawSection() {
     c.plot.append(shape("line", { class: "aim", x1: c.X(mark.t), x2: c.X(mark.t), y1: c.top, y2: c.height - c.bottom }));
     c.svg.append(shape("text", { class: "written", x: anchor === "end" ? c.width - 2 : c.X(mark.t), y: 16, "text-anchor": anchor }, mark.label));
   }
-  const inside = sample.returns.map((value, i) => ({ x: l.at[i], y: value, say: `rollout ${section.rollouts[i]}: ${purposeName(run, purposeOf(run, section.rollouts[i]))}\nreturn ${text(value)}, weight ${percent(belief.weights[i])}\n${text(l.off[i])} away from the line` })).filter((p) => p.x >= c.x[0] && p.x <= c.x[1]);
-  speaking(c, inside);
+  const inside = sample.returns.map((value, i) => ({ x: l.at[i], y: value, say: `rollout ${section.rollouts[i]}: ${namePurpose(run, findPurpose(run, section.rollouts[i]))}\nreturn ${text(value)}, weight ${formatPercent(belief.weights[i])}\n${text(l.off[i])} away from the line` })).filter((p) => p.x >= c.x[0] && p.x <= c.x[1]);
+  addTooltips(c, inside);
   drawEss(values("ess"), here);
-  weightBars(at("weights-chart"), belief, run, section, [Math.min(...section.rollouts) - 0.5, Math.max(...section.rollouts) + 0.5], 340);
-  sectionWords(belief, inside.length, here);
+  drawWeights(at("weights-chart"), belief, run, section, [Math.min(...section.rollouts) - 0.5, Math.max(...section.rollouts) + 0.5], 340);
+  fillSectionWords(belief, inside.length, here);
 }
 
 function drawEss(ess, here) {
   const { t, section } = chosen;
-  const c = chart(at("ess-chart"), { x: [t[0], t[t.length - 1]], y: [0, Math.max(2, 1.1 * Math.max(...ess))], height: 150, left: 60, xLabel: "distance t from the incumbent", yLabel: `ESS, of ${draws(section)}`, label: `Effective sample size along the line; ${text(ess[here])} at the place chosen` });
+  const c = chart(at("ess-chart"), { x: [t[0], t[t.length - 1]], y: [0, Math.max(2, 1.1 * Math.max(...ess))], height: 150, left: 60, xLabel: "distance t from the incumbent", yLabel: `ESS, of ${countDraws(section)}`, label: `Effective sample size along the line; ${text(ess[here])} at the place chosen` });
   line(c, t, ess, "middle", "ess-curve");
   line(c, [t[here], t[here]], c.y, "here");
-  speaking(c, t.map((x, i) => ({ x, y: ess[i], wide: true, say: `t = ${text(x)}: ESS ${text(ess[i])}` })));
+  addTooltips(c, t.map((x, i) => ({ x, y: ess[i], wide: true, say: `t = ${text(x)}: ESS ${text(ess[i])}` })));
 }
 
-function sectionWords(belief, inside, here) {
+function fillSectionWords(belief, inside, here) {
   const { t, section, line: l } = chosen;
   at("said-mean").textContent = text(belief.mean);
   at("said-deviation").textContent = text(belief.deviation);
   at("said-lower").textContent = text(belief.lower);
   at("said-ess").textContent = text(belief.ess);
   at("lower-name").textContent = `lower bound, δ = ${section.delta}`;
-  at("ess-name").textContent = `ESS, of ${draws(section)}`;
+  at("ess-name").textContent = `ESS, of ${countDraws(section)}`;
   const said = here === chosen.middle ? "t = 0: the incumbent" : `t = ${text(t[here])}`;
   at("place-back").disabled = here === chosen.middle;
   at("place-said").textContent = said;
@@ -284,13 +284,13 @@ function sectionWords(belief, inside, here) {
     l.own && { kind: "own", label: "Ĵ of the run itself, at its own Σ" }, { purpose: "explore", label: `rollouts, projected onto the line; the stronger, the more weight (${inside} of ${section.rollouts.length} in view)` }].filter(Boolean));
 }
 
-function fineprint(run) {
+function fillFineprint(run) {
   const s = run.config.surrogate, section = run.section, n = section.rollouts.length;
   at("section-words").textContent = "What the stored trajectories say about policies they never saw. A small Σ lets each return speak only for nearly the same actions, a large one gives everybody the average. Move Σ, and the page computes the estimate anew.";
   const unit = section.squashed ? "half the range of the action" : "the action";
   const sigma = s.ess_share ? `from the data: ESS at the centre of the search is ${s.ess_share} of the trajectories, which now gives σ = ${text(section.sigma)}` : `given: σ = ${text(section.sigma)}`;
   const items = [
-    `Shown is the paper’s estimator for whole trajectories, Eqs. (14) and (15), self-normalised (Z = Σw), on ${count(n, "trajectory", "trajectories")}${drawn(section)}${section.rollouts.length < section.selected ? ` (of ${section.selected}: those of the largest weight at the incumbent)` : ""} with their returns as they were. Actions are compared at the times at which the run compares them${s.decisions ? ` (up to ${s.decisions} per episode)` : " (every step)"}.`,
+    `Shown is the paper’s estimator for whole trajectories, Eqs. (14) and (15), self-normalised (Z = Σw), on ${count(n, "trajectory", "trajectories")}${describeDraws(section)}${section.rollouts.length < section.selected ? ` (of ${section.selected}: those of the largest weight at the incumbent)` : ""} with their returns as they were. Actions are compared at the times at which the run compares them${s.decisions ? ` (up to ${s.decisions} per episode)` : " (every step)"}.`,
     `Σ = σ² · diag(${section.base.map(text).join(", ")})²; σ is in units of ${unit}. The run’s own Σ is ${sigma}.`,
     `Lower bound: Eq. (19), Ĵ − ‖R‖∞ √((1−δ)/(δ·ESS)), δ = ${section.delta}, ‖R‖∞ = ${text(section.bound)}. ± sd is the spread of single returns, as in Fig. 1, not the error of Ĵ.`,
     section.lines[0].own ? `The run itself estimates otherwise${describeDifference(s)}; the dotted line is its own Ĵ at its own Σ, computed when this page was made.` : "The run itself uses this very estimator.",
@@ -309,7 +309,7 @@ function describeDifference(s) {
 
 /* ---- video, configuration, reproduction ---- */
 
-function video(run) {
+function fillVideo(run) {
   const v = run.video, host = at("video");
   if (v.content) {
     const what = `The policy of seed ${run.seed} in ${run.task}`;
@@ -323,25 +323,25 @@ function video(run) {
   host.replaceChildren(...parts);
 }
 
-function spelt(value) {
-  return Array.isArray(value) ? `(${value.map(spelt).join(", ")})` : typeof value === "number" ? String(value) : JSON.stringify(value).replaceAll('"', "");
+function spell(value) {
+  return Array.isArray(value) ? `(${value.map(spell).join(", ")})` : typeof value === "number" ? String(value) : JSON.stringify(value).replaceAll('"', "");
 }
 
-function configuration(run) {
+function fillConfiguration(run) {
   const changes = Object.entries(run.changes);
   at("config-words").textContent = changes.length ? `The preset “${run.preset}” with ${count(changes.length, "change")}:` : `The preset “${run.preset}”, nothing changed.`;
   at("config-changes").hidden = !changes.length;
-  table(at("config-changes"), ["setting", run.preset, "this run"], changes.map(([name, [usual, value]]) => [name, spelt(usual), spelt(value)]));
+  fillTable(at("config-changes"), ["setting", run.preset, "this run"], changes.map(([name, [usual, value]]) => [name, spell(usual), spell(value)]));
   const p = run.problem, rows = [["environment", run.environment === null ? "none" : run.environment], ["horizon", text(p.horizon)], ["observation", count(p.observation_size, "number")],
     ["action", `${count(p.low.length, "number")}, from (${p.low.map(text).join(", ")}) to (${p.high.map(text).join(", ")})`]];
   for (const [part, values] of Object.entries(run.config)) {
-    if (typeof values === "object") rows.push(...Object.entries(values).map(([name, value]) => [`${part}.${name}`, spelt(value)]));
-    else rows.push([part, spelt(values)]);
+    if (typeof values === "object") rows.push(...Object.entries(values).map(([name, value]) => [`${part}.${name}`, spell(value)]));
+    else rows.push([part, spell(values)]);
   }
-  table(at("config-all"), ["setting", "value"], rows);
+  fillTable(at("config-all"), ["setting", "value"], rows);
 }
 
-function reproduction(run) {
+function fillReproduction(run) {
   const words = run.recipe.kind === "shell" ? "The same seed, configuration, version and machine give the same run, bit for bit." : run.recipe.remark;
   at("reproduce-words").textContent = `${words} The run was begun by ddopg ${run.version} and is in ${run.directory}.`;
   at("recipe").textContent = run.recipe.text;
@@ -351,7 +351,7 @@ function reproduction(run) {
 
 /* ---- all together ---- */
 
-const cards = data.groups.map(groupCard);
+const cards = data.groups.map(makeGroupCard);
 
 function redraw() {
   tip(null);
@@ -361,12 +361,12 @@ function redraw() {
 }
 
 function begin() {
-  headline();
+  fillHeadline();
   at("groups").replaceChildren(...cards.map(({ card }) => card));
-  runsTable();
-  at("run").replaceChildren(...data.groups.flatMap((group) => group.runs.map((i) => element("option", { value: i }, `${groupName(group)} · seed ${data.runs[i].seed} · ${data.runs[i].directory}`))));
+  fillRunsTable();
+  at("run").replaceChildren(...data.groups.flatMap((group) => group.runs.map((i) => element("option", { value: i }, `${nameGroup(group)} · seed ${data.runs[i].seed} · ${data.runs[i].directory}`))));
   at("run").addEventListener("change", () => choose(Number(at("run").value)));
-  at("direction").addEventListener("change", () => { direct(Number(at("direction").value)); drawSection(); });
+  at("direction").addEventListener("change", () => { chooseDirection(Number(at("direction").value)); drawSection(); });
   at("sigma").addEventListener("input", () => { compute(); drawSection(); });
   at("place").addEventListener("input", drawSection);
   at("sigma-back").addEventListener("click", () => { at("sigma").value = 0; compute(); drawSection(); });
