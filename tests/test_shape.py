@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -48,8 +49,13 @@ LAYERS = {
 NUMBERED_EQUATIONS = set(range(1, 29))  # of the paper and its appendix
 
 
+@cache
+def parse(path):
+    return ast.parse(path.read_text())
+
+
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -103,13 +109,13 @@ class TestEveryModule:
         assert not re.search(r"(?<![.\w])(eval|exec)\(", text)
 
     def test_it_stays_near_one_concept(self, path):
-        tree = ast.parse(path.read_text())
+        tree = parse(path)
         assert ast.get_docstring(tree), "a module says what it is about"
         docs = sum(lines_of_docstring(node) for node in ast.walk(tree))
         assert len(path.read_text().splitlines()) - docs <= 300
 
     def test_a_function_with_many_parameters_says_why(self, path):
-        for node, said in functions_of(ast.parse(path.read_text())):
+        for node, said in functions_of(parse(path)):
             names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
             number = len([name for name in names if name not in ("self", "cls")])
             assert number <= 7 or "More than seven parameters:" in said, (
@@ -117,7 +123,7 @@ class TestEveryModule:
             )
 
     def test_its_functions_are_short(self, path):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 doc = node.body[0] if ast.get_docstring(node) else None
                 lines = node.end_lineno - node.body[0].lineno + 1
