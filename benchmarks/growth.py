@@ -106,7 +106,7 @@ def measured(directory, size):
         "of_which_store_ms": round(1e3 * median(stores[first:]), 2),
         "resume_s": round(opened, 2),
         "memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "table_of_pairs_mb": round(agent.state.memory.pairs.values.nbytes / 2**20, 1),
+        "table_of_pairs_mb": round(agent._cache.values.nbytes / 2**20, 1),
         "store_mb": round((directory / STORE).stat().st_size / 2**20),
     }
 

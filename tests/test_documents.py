@@ -26,6 +26,10 @@ import ddopg
 from ddopg import baselines
 from ddopg.cli.main import main, parse
 from ddopg.cli.options import Bench
+from ddopg.core.acquisitions import OBJECTIVES
+from ddopg.core.optimisers import OPTIMISERS
+from ddopg.core.selection import RULES
+from ddopg.core.surrogate import ESTIMATORS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -88,10 +92,13 @@ def clone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
-    for table in ("KINDS", "METHODS"):
-        monkeypatch.setattr(baselines, table, dict(getattr(baselines, table)))
+    tables = (baselines.KINDS, baselines.METHODS, RULES, ESTIMATORS, OBJECTIVES, OPTIMISERS)
+    before = [dict(table) for table in tables]
     known = set(gym.registry)
     yield tmp_path
+    for table, was in zip(tables, before, strict=True):
+        table.clear()
+        table.update(was)
     for name in set(gym.registry) - known:
         del gym.registry[name]
     for name, module in list(sys.modules.items()):
