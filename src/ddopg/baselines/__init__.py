@@ -3,6 +3,7 @@
 An *algorithm* is a settings record and a generator of checkpoints (`KINDS`). A *method* is a name for an algorithm
 with settings, the same for all tasks or chosen for some (`METHODS`). To add a rival, write one file with a record
 `SPEC` and add a line to `METHODS`. Light to import: what an algorithm needs is loaded when it is asked for.
+May import the agent and everything below it.
 """
 
 from __future__ import annotations

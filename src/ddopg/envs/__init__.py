@@ -1,6 +1,7 @@
 """The paper's three benchmark tasks, and the Gymnasium side of the package.
 
-Light to import: JAX, MuJoCo, Box2D and Pillow are loaded when an environment, or `JAX`, is asked for.
+Light to import: JAX, MuJoCo, Box2D and Pillow are loaded when an environment, or `JAX`, is asked for. May import
+`core` and `support`.
 """
 
 from typing import TYPE_CHECKING, Any

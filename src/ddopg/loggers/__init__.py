@@ -1,7 +1,8 @@
 """Loggers: views of a run as CSV, for TensorBoard, Weights & Biases and MLflow, behind one small interface.
 
 `agent.learn(…, callback=Logging(TensorBoardLogger("logs")))`. A logger of your own has the three methods of `Logger`.
-Light to import: the command line takes the names of its option `--log` from the table `LOGGERS`.
+Light to import: the command line takes the names of its option `--log` from the table `LOGGERS`. May import the
+callbacks, `storage`, `rollouts` and what these import.
 """
 
 from __future__ import annotations

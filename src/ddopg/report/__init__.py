@@ -1,4 +1,7 @@
-"""One self-contained page of some runs: first the data are read from the runs, then the page is built from them."""
+"""One self-contained page of some runs: first the data are read from the runs, then the page is built from them.
+
+May import `experiments` and everything below it, but not `cli`, which says how to get a run again.
+"""
 
 from __future__ import annotations
 
