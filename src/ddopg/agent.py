@@ -15,6 +15,7 @@ from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.core import algorithm
 from ddopg.core.algorithm import Info
+from ddopg.core.credit import check_credit, describe_deviation
 from ddopg.core.imitation import Fit, check_fits, fit_policy
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.policy_building import build_policy
@@ -274,14 +275,18 @@ class DDOPG:
             trajectory: what happened; `proposal.trajectory` makes one.
 
         Returns:
-            What there is to look at: return, estimates, effective sample size.
+            What there is to look at: return, estimates, effective sample size; and a remark where the actions are
+            not the policy's.
 
         Raises:
-            TrajectoryError: if the trajectory does not fit the problem, or the proposal was told before.
+            TrajectoryError: if the trajectory does not fit the problem, is that of another proposal, or the proposal
+                was told before.
             StoreError: if it cannot be written now.
         """
         check_fits(trajectory, self.problem)
-        return self._take(proposal.pure, trajectory)
+        check_credit(trajectory, proposal.pure, self.state)
+        own = trajectory._replace(theta=proposal.theta)
+        return self._take(proposal.pure, own, describe_deviation(own, self.policy, self.problem))
 
     def add(self, trajectory: Trajectory) -> Added:
         """Take in a trajectory that was not asked for: a hand-tuned controller's, an old log's.
@@ -422,10 +427,12 @@ class DDOPG:
         """
         return load(path)
 
-    def _take(self, proposal: algorithm.Proposal, trajectory: Trajectory) -> Info:
+    def _take(self, proposal: algorithm.Proposal, trajectory: Trajectory, remark: str = "") -> Info:
         """Learn from a rollout of one of the pending proposals; a signal waits for the end of it."""
         with shielded():
             turn = algorithm.tell(self.state, proposal, trajectory, self.policy, self.config, self._cache)
+            remarks = "; ".join(filter(None, (turn.info.remark, remark)))
+            turn = turn._replace(info=turn.info._replace(remark=remarks))
             self._accept(proposal, turn)
             self._in_hand.pop(proposal.number, None)
         return turn.info

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,8 @@ class TestProtocol:
         place, *_ = ask(run, capsys)
         assert main(["tell", str(run), str(roll_out(place, scale=0.5))]) == 0
         assert "the logged actions differ from the policy's by" in capsys.readouterr().out
+        with closing(ddopg.DDOPG.resume(run)) as agent:
+            assert "the logged actions differ from the policy's by" in agent.store.log()[-1]["remark"]
 
     def test_an_old_log_is_added_and_its_misfit_told(self, run, capsys, tmp_path):
         rows = [[o, 0.5 * o, 1.0, 0] for o in (0.3, -0.2, 0.9)]

@@ -13,15 +13,11 @@ from ddopg.agent import DDOPG, Proposal
 from ddopg.cli.evaluation import require_store, save_policy
 from ddopg.cli.options import Add, Ask, Begin, Tell
 from ddopg.core.algorithm import Info
-from ddopg.core.imitation import root_mean_square
 from ddopg.core.state import require_waiting
-from ddopg.core.types import Trajectory
 from ddopg.errors import SpaceError, TrajectoryError, require, require_given
 from ddopg.storage import exports, robot_logs
 from ddopg.storage.policy_file import load
 from ddopg.storage.robot_logs import Log, log_to_trajectory, read_log
-
-SUSPICIOUS = 1e-3  # of an action's scale: a log whose actions are further from the policy's gets a remark
 
 
 def begin(command: Begin) -> None:
@@ -69,7 +65,7 @@ def tell(command: Tell) -> None:
         proposal = _find_proposal(agent, path, log, command.proposal)
         trajectory = log_to_trajectory(log, path, agent.problem, proposal.theta)
         info = agent.tell(proposal, trajectory)
-        _say(info, proposal.number, _describe_deviation(agent, trajectory), command.json)
+        _say(info, proposal.number, info.remark, command.json)
     _leave_files(agent)
 
 
@@ -116,20 +112,6 @@ def _find_proposal(agent: DDOPG, path: Path, log: Log, number: int | None) -> Pr
     )
     require_waiting(waiting, found)
     return waiting[found]
-
-
-def _describe_deviation(agent: DDOPG, trajectory: Trajectory) -> str:
-    """A sentence where the logged actions are not the policy's: it was not the one that ran, or time slipped."""
-    low, high = np.asarray(agent.problem.low), np.asarray(agent.problem.high)
-    shown = trajectory.actions[: trajectory.length]
-    own = np.asarray(agent.policy.act(trajectory.theta, trajectory.observations[: trajectory.length]))
-    apart = np.minimum(root_mean_square(shown - own), root_mean_square(shown - np.clip(own, low, high)))
-    if np.all(apart <= SUSPICIOUS * np.asarray(agent.policy.action_scale)):
-        return ""
-    return (
-        f"the logged actions differ from the policy's by {np.array2string(apart, precision=3)} (root mean square): "
-        "is each observation the one before its action, and did this policy run?"
-    )
 
 
 def _say(info: Info, proposal: int | None, remark: str, as_json: bool, **more: Any) -> None:
