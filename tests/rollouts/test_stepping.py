@@ -1,13 +1,14 @@
 """Episodes step by step: the quick loop is the plain one bit for bit, and looks at every number."""
 
 import gymnasium as gym
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ddopg.envs.adapter import make, takes_unclipped_actions
 from ddopg.errors import RolloutError
-from ddopg.policies import clipped, linear, mlp, normalised, squashed
-from ddopg.rollouts.playing import rollout
+from ddopg.policies import clipped, custom, linear, mlp, normalised, squashed
+from ddopg.rollouts.playing import evaluate, rollout
 from ddopg.rollouts.stepping import iterate_steps
 from tests.probes import Target
 
@@ -90,3 +91,53 @@ def test_huge_numbers_are_numbers():
         action for _, action, *_ in iterate_steps(env, lambda o: np.full(1, largest, np.float32), 0, 3)
     ]
     assert np.array_equal(answered, np.full((3, 1), largest))
+
+
+class Greedy(Target):
+    """Overwrites the action that it is sent; with `unclipped_actions` it is sent what the policy answered."""
+
+    def __init__(self, unclipped):
+        super().__init__()
+        self.metadata = {"unclipped_actions": unclipped}
+        self.sent = []
+
+    def step(self, action):
+        self.sent.append(action.copy())
+        returned = super().step(action)
+        action[:] = -1
+        return returned
+
+
+@pytest.mark.parametrize("unclipped", [True, False])
+def test_an_environment_may_change_its_action_and_what_is_stored_is_what_was_sent(unclipped):
+    env, policy, theta = Greedy(unclipped), linear(1, 1), np.array([0.3, 0.1], np.float32)
+    played = rollout(env, policy, theta, seed=0)
+    assert (
+        played.actions.tobytes() == np.array(env.sent).tobytes() == np.full((3, 1), 0.4, np.float32).tobytes()
+    )
+
+
+def test_an_environment_may_change_the_action_of_a_policy_of_one_s_own():
+    """JAX gives arrays that cannot be written; the environment gets one that can."""
+    policy = custom(lambda key: jnp.ones(1), lambda theta, o: theta * o, 1, 1)
+    played = rollout(Greedy(True), policy, np.full(1, 0.4, np.float32), seed=0)
+    assert played.actions.ravel().tolist() == [np.float32(0.4)] * 3
+
+
+def test_a_policy_may_answer_with_one_array_that_it_changes():
+    answer = np.zeros(1, np.float32)
+
+    def count(observation):
+        answer[:] += 1
+        return answer
+
+    actions = [action for _, action, *_ in iterate_steps(Target(), count, 0, 3)]
+    assert np.ravel(actions).tolist() == [1, 2, 3]
+
+
+def test_copies_in_a_vector_may_change_their_actions():
+    policy = custom(lambda key: jnp.ones(1), lambda theta, o: theta * o, 1, 1)
+    envs = gym.vector.SyncVectorEnv([lambda: Greedy(True)] * 2)
+    envs.metadata = {**envs.metadata, "unclipped_actions": True}
+    returns = evaluate(envs, policy, np.full(1, 0.5, np.float32), [0, 1], horizon=3)
+    assert returns.tolist() == [0, 0]

@@ -196,7 +196,7 @@ def _play_together(
     for step in range(problem.horizon):
         seen = np.asarray(observations, np.float32).reshape(len(seeds), -1)
         actions = np.asarray(policy.act(theta, seen)).reshape(-1, *space.shape)
-        sent = np.clip(actions, space.low, space.high) if clip else actions
+        sent = np.clip(actions, space.low, space.high) if clip else actions.copy()  # which they may change
         observations, rewards, ended, cut, _ = call_env(
             partial(envs.step, sent), STEP, "step", step, seeds[0]
         )

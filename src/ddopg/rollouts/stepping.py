@@ -48,10 +48,10 @@ def iterate_steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, hor
         seen = _to_vector(observation, expected, step, seed)
         if not _is_finite(seen):
             raise _bad_observation(seen, step, seed)
-        action = np.asarray(act(seen), np.float32)
+        action = np.array(act(seen), np.float32)  # ours, whatever becomes of the policy's array
         if not _is_finite(action):
             raise _bad_action(action, seen, step, seed)
-        sent = np.minimum(np.maximum(action.reshape(shape), low), high) if clip else action
+        sent = np.minimum(np.maximum(action.reshape(shape), low), high) if clip else action.copy()
         try:
             returned = make_step(sent)
         except (Exception, SystemExit) as error:
