@@ -15,6 +15,7 @@ from ddopg.config import Config
 from ddopg.config import preset as preset_config
 from ddopg.core import algorithm
 from ddopg.core.algorithm import Info
+from ddopg.core.answers import choose_safe_action
 from ddopg.core.credit import check_credit, describe_deviation
 from ddopg.core.imitation import Fit, check_fits, fit_policy
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
@@ -69,7 +70,10 @@ class Proposal:
             observation: what the machine reads now, (O,).
 
         Returns:
-            What it should do, (A,).
+            What it should do, (A,), before any clipping; the learner's safe action where a reading is not finite.
+
+        Raises:
+            ObservationError: if the observation has another size, or is not finite and there is no safe action.
         """
         return self._trained.act(observation)
 
@@ -125,10 +129,13 @@ class DDOPG:
         seed: the same seed, configuration and machine give the same run, bit for bit.
         isolate: run the environment, given by its id, in a process of its own, which may hang or die.
         run_directory: every rollout told is kept there, safe before `tell` returns; `DDOPG.resume` goes on with it.
+        on_invalid: what `predict`, and `act` of proposals, do about an observation that is not finite: `raise` an
+            error, or answer with the `safe` action. What `learn` plays itself is not concerned.
+        safe_action: for `on_invalid="safe"`, numbers within the action range, (A,).
 
     Raises:
         SpaceError: if the environment's spaces or horizon are not those of a continuous, episodic task.
-        ConfigError: if the configuration cannot be, or there is neither an environment nor spaces.
+        ConfigError: if the configuration or the safe action cannot be, or there is neither an environment nor spaces.
         StoreError: if the run directory cannot be written, or holds a run already.
 
     Example:
@@ -153,6 +160,8 @@ class DDOPG:
         seed: int = 0,
         isolate: bool = False,
         run_directory: str | os.PathLike[str] | None = None,
+        on_invalid: str = "raise",
+        safe_action: Any = None,
     ) -> None:
         keep_compiled_programs()
         require(
@@ -163,6 +172,7 @@ class DDOPG:
         self.environment = env if isinstance(env, str) else get_env_id(env)
         self.config = config or preset_config(preset)
         self.problem = define_problem(self.env, observation_space, action_space, horizon)
+        self._safe_action = choose_safe_action(on_invalid, safe_action, self.problem)
         self._network = policy
         self.policy = build_policy(self.problem, self.config, policy)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
@@ -181,6 +191,8 @@ class DDOPG:
         *,
         policy: Policy | None = None,
         isolate: bool = False,
+        on_invalid: str = "raise",
+        safe_action: Any = None,
     ) -> DDOPG:
         """Go on with a run exactly where it stopped.
 
@@ -191,6 +203,8 @@ class DDOPG:
             env: the environment, where the run does not know it by a registered name.
             policy: the policy class, where the run was begun with one of your own.
             isolate: run the environment, given by its id, in a process of its own.
+            on_invalid: as in `DDOPG`; the choice is not part of the run.
+            safe_action: as in `DDOPG`.
 
         Returns:
             The learner as it was after the last `tell`.
@@ -206,7 +220,8 @@ class DDOPG:
             if env is None and about.environment is not None:
                 env = require_registered(about.environment, "env=... (--env)")
             spaces = problem_options(about.problem, env)
-            agent = cls(env, **spaces, config=about.config, policy=policy, isolate=isolate)
+            choice = {"on_invalid": on_invalid, "safe_action": safe_action}
+            agent = cls(env, **spaces, **choice, config=about.config, policy=policy, isolate=isolate)
             require(
                 agent.problem == about.problem,
                 f"the run is about {about.problem}, the environment poses {agent.problem}; "
@@ -394,6 +409,9 @@ class DDOPG:
 
         Returns:
             The action (A,), or actions (B, A), within the action range; and `state`.
+
+        Raises:
+            ObservationError: if the observation has another size, or is not finite and there is no safe action.
         """
         vector = to_vector(self.env, observation)
         return self.incumbent.predict(vector, state, episode_start, deterministic)
@@ -413,11 +431,15 @@ class DDOPG:
         return self.incumbent.save(path)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> TrainedPolicy:
+    def load(
+        path: str | os.PathLike[str], *, on_invalid: str = "raise", safe_action: Any = None
+    ) -> TrainedPolicy:
         """Read a policy written by `save`, ready to act; the same as `ddopg.load`.
 
         Args:
             path: the file.
+            on_invalid: as in `ddopg.load`.
+            safe_action: as in `ddopg.load`.
 
         Returns:
             The policy with its parameters.
@@ -425,7 +447,7 @@ class DDOPG:
         Raises:
             ArtefactError: if it cannot be read, or is not a policy of ddopg.
         """
-        return load(path)
+        return load(path, on_invalid=on_invalid, safe_action=safe_action)
 
     def _take(self, proposal: algorithm.Proposal, trajectory: Trajectory, remark: str = "") -> Info:
         """Learn from a rollout of one of the pending proposals; a signal waits for the end of it."""
@@ -458,4 +480,5 @@ class DDOPG:
         return Proposal(proposal, self._trained(proposal.theta, {}))
 
     def _trained(self, theta: np.ndarray, note: dict[str, Any]) -> TrainedPolicy:
-        return TrainedPolicy(theta, self.problem, self.config, get_env_id(self.env), note, self._network)
+        about = (self.problem, self.config, get_env_id(self.env), note, self._network, self._safe_action)
+        return TrainedPolicy(theta, *about)

@@ -27,6 +27,10 @@ class TrajectoryError(DDOPGError, ValueError):
     """A trajectory of the wrong shape or length, or with numbers that are not finite."""
 
 
+class ObservationError(DDOPGError, ValueError):
+    """An observation that a policy cannot answer: of another size, or with numbers that are not finite."""
+
+
 class RolloutError(DDOPGError, RuntimeError):
     """An environment that broke its contract while a policy was rolled out; `steps` of it had happened."""
 

@@ -2,6 +2,8 @@
 
 policy = load("policy.safetensors")
 action = policy(observation)  # one observation (O,) or a batch (B, O); clipped to the action range
+
+A reading that is NaN or infinite is an error, or the safe action: load(path, on_invalid="safe", safe_action=[0.0]).
 """
 
 import json
@@ -30,7 +32,15 @@ class Policy:
 
     def __init__(self, theta: np.ndarray, description: dict) -> None:
         problem, policy = description["problem"], description["config"]["policy"]
-        self.low, self.high = (np.asarray(problem[name], np.float32) for name in ("low", "high"))
+        low, high = (np.asarray(problem[name], np.float64) for name in ("low", "high"))
+        self.low, self.high = low.astype(np.float32), high.astype(np.float32)
+        # Of float32, the smallest and the largest within the range: a bound may lie between two of them.
+        up, down = np.nextafter(self.low, np.float32(np.inf)), np.nextafter(self.high, np.float32(-np.inf))
+        self.smallest, self.largest = (
+            np.where(self.low < low, up, self.low),
+            np.where(self.high > high, down, self.high),
+        )
+        self.safe_action: np.ndarray | None = None  # the answer to what is not finite; None raises
         self.observation_size, self.squash = problem["observation_size"], policy["squash"]
         sizes = [self.observation_size, *policy["hidden"], len(self.low)]
         self.layers, start = [], 0
@@ -50,34 +60,60 @@ class Policy:
             observation: (O,), or (B, O).
 
         Returns:
-            The action (A,), or (B, A), within the action range.
+            The action (A,), or (B, A), within the action range; `safe_action` where an observation is not finite.
 
         Raises:
-            ValueError: if the last axis is not of the observation's size.
+            ValueError: if the last axis is not of the observation's size; or if a number is not finite, and there is
+                no safe action.
         """
-        x: np.ndarray = np.asarray(observation, np.float32)
-        if x.shape[-1:] != (self.observation_size,):
-            raise ValueError(f"expected observations of {self.observation_size} numbers, got shape {x.shape}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen: np.ndarray = np.asarray(observation, np.float32)
+            if seen.shape[-1:] != (self.observation_size,):
+                raise ValueError(
+                    f"expected observations of {self.observation_size} numbers, got shape {seen.shape}"
+                )
+            x = self._answer(seen)
+        sound = np.isfinite(seen).all(axis=-1) & np.isfinite(x).all(axis=-1)
+        if not sound.all():
+            x = self._replace(x, seen, sound)
+        return np.clip(x, self.smallest, self.largest)
+
+    def _answer(self, x: np.ndarray) -> np.ndarray:
         for i, (weights, bias) in enumerate(self.layers):
             x = x @ weights + bias
             if i < len(self.layers) - 1:
                 x = np.tanh(x)
         if self.squash:
             x = (self.low + self.high) / 2 + (self.high - self.low) / 2 * np.tanh(x)
-        return np.clip(x, self.low, self.high)
+        return x
+
+    def _replace(self, x: np.ndarray, seen: np.ndarray, sound: np.ndarray) -> np.ndarray:
+        """The safe action where an observation, or the answer to it, is not finite."""
+        if self.safe_action is not None:
+            return np.where(sound[..., None], x, self.safe_action)
+        bad = seen[~np.isfinite(seen)]
+        where = f"in row {int(np.flatnonzero(~sound)[0])}" if sound.ndim else f"among {len(seen)} numbers"
+        expected = "a policy acts on finite observations, got"
+        found = f"{expected} {bad[0]}" if bad.size else "there is no finite action"
+        raise ValueError(
+            f"{found} {where}; check the sensors, or give on_invalid='safe' and a safe_action to be answered then"
+        )
 
 
-def load(path: str) -> Policy:
+def load(path: str, on_invalid: str = "raise", safe_action: object = None) -> Policy:
     """Read a policy file of ddopg: 8 bytes of header length, a JSON header, raw float32 numbers.
 
     Args:
         path: a file that `ddopg.DDOPG.save` wrote.
+        on_invalid: what is done about an observation that is not finite: `raise` an error, or answer with the `safe`
+            action.
+        safe_action: for `on_invalid="safe"`, numbers within the action range, (A,).
 
     Returns:
         The policy, to be called with observations.
 
     Raises:
-        ValueError: if it is not such a file, or it is damaged.
+        ValueError: if it is not such a file, or it is damaged; or if the safe action is missing or out of the range.
 
     Example:
         >>> import ddopg
@@ -91,6 +127,30 @@ def load(path: str) -> Policy:
         header = json.loads(data[8:end])
         first, last = header["theta"]["data_offsets"]
         theta = np.frombuffer(data[end:][first:last], "<f4")
-        return Policy(theta, json.loads(header["__metadata__"]["ddopg"]))
+        policy = Policy(theta, json.loads(header["__metadata__"]["ddopg"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is not a policy file of ddopg, or it is damaged: {error!r}") from error
+    policy.safe_action = _choose_safe_action(policy, on_invalid, safe_action)
+    return policy
+
+
+def _choose_safe_action(policy: Policy, on_invalid: str, safe_action: object) -> np.ndarray | None:
+    if on_invalid not in ("raise", "safe"):
+        raise ValueError(f"on_invalid must be 'raise' or 'safe', got {on_invalid!r}")
+    if (on_invalid == "safe") != (safe_action is not None):
+        raise ValueError(
+            "on_invalid='safe' needs a safe_action, and a safe_action on_invalid='safe'; give both"
+        )
+    if safe_action is None:
+        return None
+    try:
+        safe = np.asarray(safe_action, np.float32).ravel()
+    except (TypeError, ValueError):
+        safe = np.zeros(0, np.float32)
+    if safe.shape != policy.low.shape or not np.isfinite(safe).all():
+        raise ValueError(f"safe_action must be {len(policy.low)} finite numbers, got {safe_action}")
+    if ((safe < policy.low) | (safe > policy.high)).any():
+        raise ValueError(
+            f"safe_action must lie within the action range {policy.low} to {policy.high}, got {safe_action}"
+        )
+    return np.clip(safe, policy.smallest, policy.largest)

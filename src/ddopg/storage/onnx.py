@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ddopg._version import __version__
+from ddopg.core.answers import float32_bounds
 from ddopg.errors import MissingPackageError
 from ddopg.storage.policy_file import KEY, TrainedPolicy, describe
 from ddopg.support.files import write_atomically
@@ -49,7 +50,7 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
     except ImportError as error:
         raise MissingPackageError("writing ONNX needs the package jax2onnx", "onnx") from error
     problem = trained.problem
-    theta, low, high = (jnp.asarray(x, jnp.float32) for x in (trained.theta, problem.low, problem.high))
+    theta, (low, high) = jnp.asarray(trained.theta, jnp.float32), map(jnp.asarray, float32_bounds(problem))
 
     def action(observation: Array) -> Array:
         return jnp.clip(trained.policy.act(theta, observation), low, high)

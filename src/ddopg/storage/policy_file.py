@@ -18,9 +18,10 @@ import safetensors.numpy
 
 from ddopg._version import __version__
 from ddopg.config import Config
+from ddopg.core.answers import SafeAction, answer, choose_safe_action, clip_to_range, read_observations
 from ddopg.core.policy_building import build_policy
 from ddopg.core.problem import Problem, problem_from_dict
-from ddopg.errors import ArtefactError, DDOPGError, require
+from ddopg.errors import ArtefactError, DDOPGError, ObservationError, require
 from ddopg.policies import Policy
 from ddopg.support.files import write_atomically
 from ddopg.support.records import from_dict, to_dict
@@ -46,6 +47,9 @@ class TrainedPolicy(NamedTuple):
     environment: str | None = None  # the Gymnasium id it was learnt on, if any
     note: dict[str, Any] = {}  # noqa: RUF012  what is known of it: return, steps, seed
     network: Policy | None = None  # a policy class of the user's own, in the place of the configured one
+    safe_action: SafeAction = (
+        None  # the answer to an observation that is not finite; None raises. Not in the file
+    )
 
     @property
     def policy(self) -> Policy:
@@ -59,12 +63,13 @@ class TrainedPolicy(NamedTuple):
             observation: (O,).
 
         Returns:
-            The action, (A,), before any clipping.
+            The action, (A,), before any clipping; `safe_action` where the observation is not finite.
 
         Raises:
-            DDOPGError: if the observation has another size.
+            ObservationError: if the observation has another size, or is not finite and there is no safe action.
         """
-        return np.asarray(self.policy.act(self.theta, _vector(observation, self.problem.observation_size)))
+        vector = _vector(read_observations(observation), self.problem.observation_size)
+        return answer(self.policy, self.theta, vector, self.safe_action)
 
     def predict(
         self,
@@ -82,17 +87,17 @@ class TrainedPolicy(NamedTuple):
             deterministic: not used; the policy always is.
 
         Returns:
-            The action (A,), or actions (B, A); and `state`.
+            The action (A,), or actions (B, A), `safe_action` where an observation is not finite; and `state`.
 
         Raises:
-            DDOPGError: if the observation has another size.
+            ObservationError: if the observation has another size, or is not finite and there is no safe action.
         """
-        observation = np.asarray(observation, np.float32)
+        observation = read_observations(observation)
         size = self.problem.observation_size
         batch = observation.ndim > 1 and observation.shape[0] * size == observation.size
         rows = observation.reshape(-1, size) if batch else _vector(observation, size)
-        action = np.asarray(self.policy.act(self.theta, rows))
-        return np.clip(action, self.problem.low, self.problem.high).astype(np.float32), state
+        actions = answer(self.policy, self.theta, rows, self.safe_action)
+        return clip_to_range(actions, self.problem), state
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as one safetensors file, whole or not at all.
@@ -110,25 +115,36 @@ class TrainedPolicy(NamedTuple):
         return write_atomically(path, encode_policy(describe(self), self.theta))
 
 
-def load(path: str | os.PathLike[str], policy: Policy | None = None) -> TrainedPolicy:
+def load(
+    path: str | os.PathLike[str],
+    policy: Policy | None = None,
+    *,
+    on_invalid: str = "raise",
+    safe_action: Any = None,
+) -> TrainedPolicy:
     """Read a policy file written by `save`. Nothing in it is run as code.
 
     Args:
         path: the file.
         policy: the policy class, where it was your own: a file holds its numbers, not its code.
+        on_invalid: what `act` and `predict` do about an observation that is not finite: `raise` an error, or answer
+            with the `safe` action.
+        safe_action: for `on_invalid="safe"`, numbers within the action range, (A,).
 
     Returns:
         The policy with its parameters.
 
     Raises:
         ArtefactError: if it cannot be read, is not a policy of ddopg, or was damaged or changed.
+        ConfigError: if there is no such choice, or the safe action is missing or out of the range.
 
     Example:
         >>> _ = ddopg.DDOPG("cartpole", seed=0).save("policy.safetensors")
         >>> load("policy.safetensors").problem.horizon
         100
     """
-    return _decode(Path(path), *read_unchecked(Path(path)), policy)
+    trained = _decode(Path(path), *read_unchecked(Path(path)), policy)
+    return trained._replace(safe_action=choose_safe_action(on_invalid, safe_action, trained.problem))
 
 
 def require_class(what: str, own_size: int, network: Policy | None) -> None:
@@ -254,11 +270,11 @@ def _text_or_none(value: Any) -> str | None:
     return value
 
 
-def _vector(observation: Any, size: int) -> np.ndarray:
-    vector = np.asarray(observation, np.float32).ravel()
+def _vector(observation: np.ndarray, size: int) -> np.ndarray:
+    vector = observation.ravel()
     require(
         vector.size == size,
         f"the policy expects an observation of {size} numbers, got {vector.size}",
-        DDOPGError,
+        ObservationError,
     )
     return vector

@@ -1,0 +1,127 @@
+"""What a policy answers outside of learning: within the action range, and never to a reading that is no number."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ddopg.core.problem import Problem
+from ddopg.errors import ObservationError, require
+from ddopg.policies import Policy
+
+CHOICES = ("raise", "safe")
+"""What may be done about an observation that is not finite: raise an error, or answer with the safe action."""
+
+SafeAction = tuple[float, ...] | None
+"""The answer to an observation that is not finite, (A,); None raises."""
+
+
+def choose_safe_action(on_invalid: str, safe_action: Any, problem: Problem) -> SafeAction:
+    """Check the choice that a user made.
+
+    Args:
+        on_invalid: `raise` or `safe`.
+        safe_action: for `safe`, numbers within the action range, (A,).
+        problem: the action range.
+
+    Returns:
+        The safe action as it will be answered, or None.
+
+    Raises:
+        ConfigError: if the choice is another, or the action is missing or out of the range.
+    """
+    require(on_invalid in CHOICES, f"on_invalid must be 'raise' or 'safe', got {on_invalid!r}")
+    if on_invalid == "raise":
+        require(safe_action is None, "a safe_action is answered only with on_invalid='safe'; give both")
+        return None
+    require(
+        safe_action is not None,
+        "on_invalid='safe' needs a safe_action, such as the one that stops the machine",
+    )
+    size = problem.action_size
+    try:
+        numbers = np.asarray(safe_action, np.float64).ravel()
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    require(
+        numbers.size == size and bool(np.isfinite(numbers).all()),
+        f"safe_action must be {size} finite numbers, got {safe_action}",
+    )
+    require(
+        bool(np.all((problem.low <= numbers) & (numbers <= problem.high))),
+        f"safe_action must lie within the action range {problem.low} to {problem.high}, got {safe_action}",
+    )
+    return tuple(map(float, clip_to_range(numbers, problem)))
+
+
+def read_observations(observations: Any) -> np.ndarray:
+    """Numbers of a user as float32; what float32 cannot hold becomes infinite, and is found later."""
+    with np.errstate(over="ignore"):
+        return np.asarray(observations, np.float32)
+
+
+def answer(
+    policy: Policy, theta: np.ndarray, observations: np.ndarray, safe_action: SafeAction
+) -> np.ndarray:
+    """The policy's actions before any clipping; where there is none, the safe action or an error.
+
+    Args:
+        policy: the policy class.
+        theta: its parameters, (D,).
+        observations: (O,) or (B, O), float32.
+        safe_action: what to answer where an observation, or the policy's answer to it, is not finite.
+
+    Returns:
+        Actions, (A,) or (B, A).
+
+    Raises:
+        ObservationError: where there is no answer and no safe action.
+    """
+    finite = np.isfinite(observations)
+    if safe_action is None and not finite.all():
+        raise _bad_observation(observations, finite.all(axis=-1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        actions = np.asarray(policy.act(theta, observations))
+    answered = np.isfinite(actions)
+    if finite.all() and answered.all():
+        return actions
+    sound = finite.all(axis=-1) & answered.all(axis=-1)
+    if safe_action is None:
+        raise ObservationError(
+            f"the policy has no finite action for {_first(observations, sound)}; such observations are too large for "
+            "its parameters: check the sensors, or give on_invalid='safe' and a safe_action"
+        )
+    return np.where(sound[..., None], actions, np.asarray(safe_action, actions.dtype))
+
+
+def clip_to_range(actions: np.ndarray, problem: Problem) -> np.ndarray:
+    """Actions as float32 within the action range, also where float32 cannot say its bounds exactly."""
+    low, high = float32_bounds(problem)
+    with np.errstate(over="ignore"):
+        return np.minimum(np.maximum(actions.astype(np.float32), low), high)
+
+
+@lru_cache(maxsize=64)
+def float32_bounds(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest float32 within the action range, (A,) each."""
+    with np.errstate(over="ignore"):
+        low, high = np.asarray(problem.low, np.float32), np.asarray(problem.high, np.float32)
+    up, down = np.nextafter(low, np.float32(np.inf)), np.nextafter(high, np.float32(-np.inf))
+    return np.where(low < problem.low, up, low), np.where(high > problem.high, down, high)
+
+
+def _bad_observation(observations: np.ndarray, sound: np.ndarray) -> ObservationError:
+    row = _first(observations, sound)
+    place = int(np.flatnonzero(~np.isfinite(row))[0])
+    where = f"at place {place}" + (f" in row {int(np.flatnonzero(~sound)[0])}" if sound.ndim else "")
+    return ObservationError(
+        f"a policy acts on finite observations, got {row[place]} {where} of {observations.shape[-1]} numbers; check "
+        "the sensors, or give on_invalid='safe' and a safe_action to be answered then"
+    )
+
+
+def _first(observations: np.ndarray, sound: np.ndarray) -> np.ndarray:
+    """The first observation that is not answered, (O,)."""
+    return observations if not sound.ndim else observations[~sound][0]
