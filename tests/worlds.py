@@ -226,6 +226,11 @@ class Endless(Follow):
         return observation, reward, False, False, info
 
 
+def make_normalised():
+    return gym.wrappers.NormalizeObservation(Follow())
+
+
+gym.register("Normalised-v0", make_normalised, max_episode_steps=3, disable_env_checker=True)
 WORLDS = [
     Stuck,
     Target,

@@ -22,7 +22,14 @@ from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.policy_building import build_policy
 from ddopg.core.state import State
 from ddopg.core.types import Description, Failure, Trajectory, make_trajectory
-from ddopg.envs.adapter import define_problem, get_env_id, problem_options, require_registered, to_vector
+from ddopg.envs.adapter import (
+    define_problem,
+    get_env_id,
+    problem_options,
+    require_registered,
+    to_vector,
+    warn_of_running_statistics,
+)
 from ddopg.envs.isolation import make_env
 from ddopg.errors import ConfigError, SpaceError, require, require_positive
 from ddopg.policies import Policy
@@ -119,7 +126,8 @@ class DDOPG:
     `ask` and `tell`. More than seven parameters: all but the first are keywords, and most runs need none of them.
 
     Args:
-        env: a Gymnasium environment with Box spaces, or its id.
+        env: a Gymnasium environment with Box spaces, or its id. Wrappers that gather running statistics, such as
+            NormalizeObservation, are warned of: a policy file does not hold them.
         observation_space: with `action_space` and `horizon`, instead of `env`.
         action_space: what the policy may answer, a Box.
         horizon: the longest episode, in steps; it also overrides the time limit of `env`.
@@ -169,6 +177,7 @@ class DDOPG:
             f"the seed must be an integer and not negative, got {seed!r}",
         )
         self.env, self._given = make_env(env, isolate), env
+        warn_of_running_statistics(self.env)
         self.environment = env if isinstance(env, str) else get_env_id(env)
         self.config = config or preset_config(preset)
         self.problem = define_problem(self.env, observation_space, action_space, horizon)

@@ -306,6 +306,47 @@ class TestEvaluate:
         assert "over 5 fresh episodes" in capsys.readouterr().out
 
 
+class TestElsewhere:
+    """A policy on another environment of the same shape."""
+
+    @pytest.fixture
+    def twin(self):
+        gym.register("Twin-v0", gym.spec("ddopg/Cartpole-v0").entry_point, max_episode_steps=100)
+        yield "Twin-v0"
+        gym.registry.pop("Twin-v0")
+
+    def test_an_evaluation_says_that_the_policy_was_learnt_elsewhere(self, run, twin, capsys):
+        assert main(["evaluate", str(run), "--env", twin, "--episodes", "2", "--json"]) == 0
+        shown = capsys.readouterr()
+        assert "learnt on ddopg/Cartpole-v0, and runs on Twin-v0 now" in shown.err
+        assert json.loads(shown.out)["environment"] == "Twin-v0"
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
+    def test_a_video_says_so_too(self, run, twin, capsys, tmp_path):
+        assert main(["play", str(run), "--env", twin, "--video", str(tmp_path / "film.gif")]) == 0
+        assert "learnt on ddopg/Cartpole-v0, and runs on Twin-v0 now" in capsys.readouterr().err
+
+    def test_another_action_range_is_said(self, run, capsys, tmp_path):
+        trained = load(run / "policy.safetensors")
+        narrow = trained._replace(
+            environment=None, problem=trained.problem._replace(low=(-1.0,), high=(1.0,))
+        )
+        path = str(narrow.save(tmp_path / "p.safetensors"))
+        assert main(["evaluate", path, "--env", "cartpole", "--episodes", "2"]) == 0
+        assert (
+            "learnt with actions from (-1.0,) to (1.0,), and runs with (-10.0,) to (10.0,) now"
+            in capsys.readouterr().err
+        )
+
+    @pytest.mark.parametrize(
+        "name",
+        [[], ["--env", "cartpole"], ["--env", "ddopg/Cartpole-v0"], ["--env", "ddopg:ddopg/Cartpole-v0"]],
+    )
+    def test_its_own_environment_by_any_name_needs_no_word(self, run, name, capsys):
+        assert main(["evaluate", str(run), *name, "--episodes", "2"]) == 0
+        assert capsys.readouterr().err == ""
+
+
 class TestPlay:
     # imageio starts ffmpeg by a fork and leaves its pipes to the collector; neither is ours to close.
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")

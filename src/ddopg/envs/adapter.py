@@ -7,10 +7,12 @@ with a sentence that says how to make it fit.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 
 from ddopg.core.problem import Problem
 from ddopg.envs import ENVS
@@ -155,6 +157,28 @@ def define_problem(
 def takes_unclipped_actions(env: gym.Env | gym.vector.VectorEnv) -> bool:
     """Say whether the environment clips actions itself, and wants to see what the policy really asked for."""
     return bool(env.unwrapped.metadata.get("unclipped_actions", False))
+
+
+def find_running_statistics(env: gym.Env | None) -> list[str]:
+    """Name the wrappers whose running statistics change what the environment shows or pays, outermost first."""
+    found = []
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, NormalizeObservation | NormalizeReward):
+            found.append(type(env).__name__)
+        env = env.env
+    return found + getattr(env, "running_statistics", [])  # of an isolated one, which has been asked
+
+
+def warn_of_running_statistics(env: gym.Env | None) -> None:
+    """Warn whoever makes a learner with such wrappers: a policy file does not hold their statistics."""
+    if found := find_running_statistics(env):
+        warnings.warn(
+            f"the environment wears {' and '.join(found)}, whose running statistics are not in the policy file and "
+            "change from rollout to rollout: the policy will act otherwise without them, and returns cannot be "
+            "compared; leave it out (the preset 'default' needs no scaling), or scale by constants, with "
+            "gymnasium.wrappers.TransformObservation or TransformReward",
+            stacklevel=3,
+        )
 
 
 def _require_no_images(space: Any) -> None:

@@ -46,6 +46,7 @@ class Isolated(gym.Env[np.ndarray, np.ndarray]):
         self._until: float | None = None
         about = self._start()
         self.metadata = {"unclipped_actions": about["unclipped"], "render_modes": []}
+        self.running_statistics: list[str] = about["running_statistics"]
         if about["limit"] is not None:
             self.spec = gym.envs.registration.EnvSpec(about["identifier"], max_episode_steps=about["limit"])
 

@@ -16,7 +16,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ddopg.envs.adapter import make, takes_unclipped_actions
+from ddopg.envs.adapter import find_running_statistics, make, takes_unclipped_actions
 from ddopg.envs.checks import check_contract
 from ddopg.support.processes import Report
 
@@ -55,6 +55,7 @@ def describe(env: gym.Env) -> dict[str, Any]:
         "identifier": env.spec.id if env.spec is not None else None,
         "limit": limit,
         "unclipped": takes_unclipped_actions(env),
+        "running_statistics": find_running_statistics(env),
         "observation_space": _describe_space(env.observation_space),
         "action_space": _describe_space(env.action_space),
     }
