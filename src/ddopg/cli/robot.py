@@ -16,8 +16,9 @@ from ddopg.core.algorithm import Info
 from ddopg.core.state import require_waiting
 from ddopg.errors import SpaceError, TrajectoryError, require, require_given
 from ddopg.storage import exports, robot_logs
+from ddopg.storage.log_formats import Log
 from ddopg.storage.policy_file import load
-from ddopg.storage.robot_logs import Log, log_to_trajectory, read_log
+from ddopg.storage.robot_logs import log_to_trajectory, read_log
 
 
 def begin(command: Begin) -> None:

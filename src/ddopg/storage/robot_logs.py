@@ -6,17 +6,19 @@ says what the log of its rollout has to look like. A log is one file:
 - .csv: a header and one row per step: observation_0 …, action_0 …, reward, and perhaps terminated (0 or 1);
 - .npz or .json: `observations` (T, O), `actions` (T, A), `rewards` (T,), and perhaps `terminated` and `proposal`.
 
+`log_formats` reads them; here every error of theirs becomes one of ours, with the name of the file.
+
 Observations are those *before* each action, as everywhere.
 """
 
 from __future__ import annotations
 
-import csv
 import json
-import zipfile
+import os
+import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from ddopg.core.problem import Problem
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import MissingPackageError, TrajectoryError, require
 from ddopg.storage.exports import POLICY
+from ddopg.storage.log_formats import Log, find_largest_text, list_columns, read_csv, read_json, read_npz
 from ddopg.storage.onnx import to_onnx
 from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.support.files import write_atomically
@@ -31,23 +34,7 @@ from ddopg.support.files import write_atomically
 PROPOSALS = "proposals"
 MODEL, ABOUT = "policy.onnx", "proposal.json"
 LARGEST_LOG = 2**30  # bytes
-ARRAYS = ("observations", "actions", "rewards")
-
-
-class Log(NamedTuple):
-    """A rollout as it came in a file."""
-
-    observations: Any  # (T, O)
-    actions: Any  # (T, A)
-    rewards: Any  # (T,)
-    terminated: bool
-    proposal: int | None  # whose rollout it is, if the file says so
-
-
-def list_columns(problem: Problem) -> list[str]:
-    """The header of a log in CSV; `terminated` may follow."""
-    observations = [f"observation_{i}" for i in range(problem.observation_size)]
-    return [*observations, *(f"action_{i}" for i in range(problem.action_size)), "reward"]
+READERS = {".csv": read_csv, ".npz": read_npz, ".json": read_json}
 
 
 def write_proposal(directory: Path, number: int, purpose: str, seed: int, trained: TrainedPolicy) -> Path:
@@ -89,7 +76,11 @@ def write_proposal(directory: Path, number: int, purpose: str, seed: int, traine
 def find_number(path: Path) -> int | None:
     """The number of the proposal in whose directory a log lies, if it lies in one."""
     place = path.absolute().parent
-    return int(place.name) if place.parent.name == PROPOSALS and place.name.isdigit() else None
+    return (
+        int(place.name)
+        if place.parent.name == PROPOSALS and place.name.isascii() and place.name.isdigit()
+        else None
+    )
 
 
 def read_log(path: Path, problem: Problem) -> Log:
@@ -105,25 +96,25 @@ def read_log(path: Path, problem: Problem) -> Log:
     Raises:
         TrajectoryError: whatever is wrong with it; the message names the file.
     """
-    readers = {".csv": _read_csv, ".npz": _read_npz, ".json": _read_json}
     require(
-        path.suffix in readers,
-        f"a log is a file ending in {', '.join(readers)}, got {path}",
+        path.suffix in READERS,
+        f"a log is a file ending in {', '.join(READERS)}, got {_make_printable(path)}",
         TrajectoryError,
     )
     try:
-        size = path.stat().st_size
-        require(
-            size <= LARGEST_LOG, f"{path} has {size} bytes, a log has at most {LARGEST_LOG}", TrajectoryError
-        )
-        log = readers[path.suffix](path, problem)
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            about = os.fstat(file.fileno())
+            _require_ordinary(about, LARGEST_LOG if path.suffix == ".npz" else find_largest_text(problem))
+            return READERS[path.suffix](file, problem)
     except OSError as error:
-        raise TrajectoryError(f"cannot read {path}: {error.strerror or error}; check the path") from error
-    except (ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile, csv.Error) as error:
-        if isinstance(error, TrajectoryError):
-            raise
-        raise TrajectoryError(f"{path} is not a log that can be read: {error!r}") from error
-    return log
+        raise TrajectoryError(
+            _make_printable(f"cannot read {path}: {error.strerror or error}; check the path")
+        ) from error
+    except (
+        Exception
+    ) as error:  # csv, json, zipfile, zlib and NumPy raise twenty kinds on files made to do harm
+        what = str(error) if isinstance(error, TrajectoryError) else f"{type(error).__name__}: {error}"
+        raise TrajectoryError(_make_printable(f"{path} is not a log that can be read: {what}")) from error
 
 
 def log_to_trajectory(log: Log, path: Path, problem: Problem, theta: Any = None) -> Trajectory:
@@ -142,51 +133,30 @@ def log_to_trajectory(log: Log, path: Path, problem: Problem, theta: Any = None)
         TrajectoryError: where the arrays do not fit together or the problem.
     """
     try:
-        arrays = (log.observations, log.actions, log.rewards)
-        return make_trajectory(theta, *arrays, horizon=problem.horizon, terminated=log.terminated)
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
+            return make_trajectory(theta, *log[:3], horizon=problem.horizon, terminated=log.terminated)
     except TrajectoryError as error:
-        raise TrajectoryError(f"{path}: {error}") from error
+        raise TrajectoryError(_make_printable(f"{path}: {error}")) from error
 
 
-def _read_csv(path: Path, problem: Problem) -> Log:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file, skipinitialspace=True, strict=True))
-    expected = list_columns(problem)
-    found = list(rows[0]) if rows else []
-    missing = [name for name in expected if name not in found]
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opening a FIFO would wait for somebody to write into it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _require_ordinary(about: os.stat_result, largest: int) -> None:
     require(
-        not missing,
-        f"{path} has the columns {found}, missing are {missing}; expected {expected} and perhaps terminated",
+        stat.S_ISREG(about.st_mode),
+        "it is a FIFO, a device or the like; give an ordinary file",
         TrajectoryError,
     )
-    table = np.array([[float(row[name]) for name in expected] for row in rows])
-    split = problem.observation_size
-    ended = [float(row.get("terminated") or 0) != 0 for row in rows]
-    require(not any(ended[:-1]), f"{path} goes on after a step with terminated = 1", TrajectoryError)
-    return Log(table[:, :split], table[:, split:-1], table[:, -1], ended[-1], None)
-
-
-def _read_npz(path: Path, problem: Problem) -> Log:
-    with np.load(path, allow_pickle=False) as file:
-        return _read_table(path, {name: file[name] for name in file.files})
-
-
-def _read_json(path: Path, problem: Problem) -> Log:
-    table = json.loads(path.read_text(encoding="utf-8"))
-    require(type(table) is dict, f"{path} must hold one JSON object", TrajectoryError)
-    return _read_table(path, table)
-
-
-def _read_table(path: Path, table: dict[str, Any]) -> Log:
-    missing = [name for name in ARRAYS if name not in table]
     require(
-        not missing,
-        f"{path} holds {sorted(table)}, missing are {missing}; expected {', '.join(ARRAYS)} and perhaps terminated",
+        about.st_size <= largest,
+        f"it has {about.st_size} bytes, a log of this problem has at most {largest}; leave out what is not asked for",
         TrajectoryError,
     )
-    number = table.get("proposal")
-    ended = np.ravel(table.get("terminated", False))
-    require(not ended[:-1].any(), f"{path} goes on after a step with terminated = true", TrajectoryError)
-    observations, actions, rewards = (table[name] for name in ARRAYS)
-    number = None if number is None else int(np.asarray(number).item())
-    return Log(observations, actions, rewards, bool(ended[-1]), number)
+
+
+def _make_printable(text: object) -> str:
+    """Names of files and contents of files may hold what no terminal can show."""
+    return str(text).encode("utf-8", "backslashreplace").decode()
