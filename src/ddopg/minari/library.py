@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 from ddopg.errors import MissingPackageError, require
@@ -40,3 +41,10 @@ def import_minari() -> Any:
     if HOME in os.environ:  # Minari 0.5 loses its way in a relative one
         os.environ[HOME] = os.path.abspath(os.environ[HOME])
     return minari
+
+
+def find_place(name: str) -> Path:
+    """The directory in which Minari keeps the data of a data set, whether it is there or not."""
+    from minari.storage import get_dataset_path
+
+    return Path(get_dataset_path(name)) / "data"

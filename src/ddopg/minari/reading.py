@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,8 +11,9 @@ import numpy as np
 from gymnasium.spaces.utils import flatten
 
 from ddopg.core.types import Trajectory, make_trajectory
-from ddopg.errors import ArtefactError, SpaceError, TrajectoryError, require, unknown
-from ddopg.minari.library import ANSWER, KEY, import_minari, require_name
+from ddopg.errors import ArtefactError, SpaceError, require, unknown
+from ddopg.minari.library import ANSWER, find_place, import_minari, require_name
+from ddopg.minari.metadata import check_metadata, explain_errors, find_horizon, require_small
 
 
 class Episode(NamedTuple):
@@ -39,6 +41,7 @@ def episodes(dataset: Any) -> Iterator[Episode]:
 
     Raises:
         SpaceError: if actions or observations are not vectors of real numbers.
+        ArtefactError: if the data set is damaged, or not on this machine.
         MissingPackageError: without the extra `minari`.
 
     Example:
@@ -48,34 +51,13 @@ def episodes(dataset: Any) -> Iterator[Episode]:
         [4, 4]
     """
     dataset = _load(dataset)
-    space, action_space = dataset.observation_space, dataset.action_space
-    require(
-        isinstance(action_space, gym.spaces.Box) and np.issubdtype(action_space.dtype, np.floating),
-        f"the actions of a data set must be vectors of real numbers (a Box), got {action_space}; DD-OPG acts "
-        "continuously: choose another data set, or map its actions onto a vector yourself",
-        SpaceError,
-    )
-    require(
-        space.is_np_flattenable,
-        f"the observations of the data set cannot be made vectors of one length: {space}",
-        SpaceError,
-    )
-    notes = dataset.storage.get_episode_metadata(dataset.episode_indices)
-    for data, note in zip(dataset.iterate_episodes(), notes, strict=True):
-        count = len(data.rewards)
-        if count == 0:
-            continue
-        asked = (data.infos or {}).get(ANSWER) if "theta" in note else None
-        actions = data.actions if asked is None else asked[1:]
-        yield Episode(
-            observations=_flatten_observations(space, data.observations, count),
-            actions=np.asarray(actions, np.float32).reshape(count, -1),
-            rewards=np.asarray(data.rewards, np.float64),
-            terminated=bool(data.terminations[-1]),
-            truncated=bool(data.truncations[-1]),
-            seed=int(-1 if note.get("seed") is None else note["seed"]),
-            theta=np.asarray(note["theta"], np.float32) if "theta" in note else None,
-        )
+    with explain_errors(dataset.id):
+        space = dataset.observation_space
+        _require_vectors(space, dataset.action_space)
+        notes = dataset.storage.get_episode_metadata(dataset.episode_indices)
+        for data, note in zip(dataset.iterate_episodes(), notes, strict=True):
+            if len(data.rewards) > 0:
+                yield _make_episode(space, data, note)
 
 
 def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
@@ -92,6 +74,8 @@ def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
 
     Raises:
         SpaceError: if actions or observations are not vectors of real numbers.
+        ArtefactError: if the data set is damaged, or not on this machine.
+        TrajectoryError: if an episode is longer than the horizon, or the data set does not say a likely one.
         MissingPackageError: without the extra `minari`.
 
     Example:
@@ -101,30 +85,62 @@ def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
         True
     """
     dataset = _load(dataset)
-    horizon = horizon or _find_horizon(dataset)
-    return [
-        make_trajectory(
-            episode.theta,
-            *episode[:3],
-            horizon=horizon,
-            terminated=episode.terminated,
-            truncated=episode.truncated,
-            seed=episode.seed,
-        )
-        for episode in episodes(dataset)
-    ]
+    with explain_errors(dataset.id), np.errstate(over="ignore"):
+        _require_vectors(dataset.observation_space, dataset.action_space)
+        horizon = horizon or find_horizon(dataset)
+        return [
+            make_trajectory(
+                episode.theta,
+                *episode[:3],
+                horizon=horizon,
+                terminated=episode.terminated,
+                truncated=episode.truncated,
+                seed=episode.seed,
+            )
+            for episode in episodes(dataset)
+        ]
 
 
-def _find_horizon(dataset: Any) -> int:
-    """The longest that an episode may be, as far as the data set says it."""
-    own = dataset.storage.metadata.get(KEY, {}).get("problem", {}).get("horizon")
-    limit = own or (dataset.env_spec.max_episode_steps if dataset.env_spec is not None else None)
-    if limit is None:
-        raise TrajectoryError(
-            f"the data set {dataset.id} does not say how long an episode may be; give the horizon of your learner: "
-            "trajectories(dataset, horizon=200)"
-        )
-    return int(limit)
+def _require_vectors(space: gym.Space, action_space: gym.Space) -> None:
+    require(
+        isinstance(action_space, gym.spaces.Box) and np.issubdtype(action_space.dtype, np.floating),
+        f"the actions of a data set must be vectors of real numbers (a Box), got {action_space}; DD-OPG acts "
+        "continuously: choose another data set, or map its actions onto a vector yourself",
+        SpaceError,
+    )
+    require(
+        space.is_np_flattenable,
+        f"the observations of the data set cannot be made vectors of one length: {space}",
+        SpaceError,
+    )
+    require_small(space)
+
+
+def _make_episode(space: gym.Space, data: Any, note: dict[str, Any]) -> Episode:
+    count = len(data.rewards)
+    asked = (data.infos or {}).get(ANSWER) if "theta" in note else None
+    actions = data.actions if asked is None else asked[1:]
+    seed = note.get("seed")
+    return Episode(
+        observations=_flatten_observations(space, data.observations, count),
+        actions=np.asarray(actions, np.float32).reshape(count, -1),
+        rewards=np.asarray(data.rewards, np.float64),
+        terminated=bool(data.terminations[-1]),
+        truncated=bool(data.truncations[-1]),
+        seed=int(-1 if seed is None else seed),
+        theta=_read_parameters(note["theta"]) if "theta" in note else None,
+    )
+
+
+def _read_parameters(theta: Any) -> np.ndarray:
+    """(D,)"""
+    array = np.asarray(theta)
+    require(
+        array.ndim == 1 and array.dtype.kind == "f" and bool(np.isfinite(array).all()),
+        f"theta of an episode must be a vector of finite real numbers, got {array.dtype} of shape {array.shape}",
+        ArtefactError,
+    )
+    return array.astype(np.float32)
 
 
 def _flatten_observations(space: gym.Space, observations: Any, count: int) -> np.ndarray:
@@ -147,16 +163,14 @@ def _load(dataset: Any) -> Any:
     if not isinstance(dataset, str):
         return dataset
     require_name(dataset)
-    local = import_minari().list_local_datasets()
-    if dataset not in local:
-        raise ArtefactError(
-            f"{unknown('Minari data set on this machine', dataset, local)}; get public ones with minari download"
-        )
-    # Without its spaces, Minari would make the environment that the file names, from whatever module it names.
-    require(
-        {"observation_space", "action_space"} <= local[dataset].keys(),
-        f"the data set {dataset} does not say its spaces, and a file may not say which environment to make; if you "
-        "trust it, load it yourself with minari.load_dataset and pass what you get",
-        ArtefactError,
-    )
-    return import_minari().load_dataset(dataset)
+    library = import_minari()
+    with explain_errors(dataset), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about other data sets, and what it would like to know
+        place = find_place(dataset)
+        if not place.is_dir():
+            local = library.list_local_datasets()
+            raise ArtefactError(
+                f"{unknown('Minari data set on this machine', dataset, local)}; get public ones with minari download"
+            )
+        check_metadata(dataset, place)
+        return library.load_dataset(dataset)
