@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo help test slow check lint types docs format hooks clean
+.PHONY: demo help test slow fuzz check lint types docs format hooks clean
 
 demo: .venv/installed                 ## train on cartpole and show the result (what `make` alone does)
 	$(BIN)/ddopg train cartpole --steps 8000 --seed 16
@@ -16,6 +16,9 @@ test: .venv/installed-test            ## the fast test suite
 
 slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
 	$(BIN)/python -m pytest -m slow --timeout 3600
+
+fuzz: .venv/installed-test            ## more than 100,000 hostile files of all kinds, counted
+	$(BIN)/python -m tests.fuzz
 
 check: lint types docs                ## everything that a change must pass: lint, types, docs, tests with 95 % of the lines
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov

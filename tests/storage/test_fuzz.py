@@ -79,21 +79,29 @@ def mutated(rng, data, donor):
     return bytes(data)
 
 
-@pytest.fixture(scope="module")
-def policies(tmp_path_factory):
-    place = tmp_path_factory.mktemp("policies")
+def make_policies(place):
+    """The bytes of two policy files."""
     agents = [
         ddopg.DDOPG(Follow(), config=quick(name), seed=s) for s, name in enumerate(("default", "paper"))
     ]
     return [agent.save(place / f"{agent.state.seed}.safetensors").read_bytes() for agent in agents]
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory):
-    place = tmp_path_factory.mktemp("stores")
+def make_stores(place):
+    """The bytes of two run stores."""
     for seed in (0, 1):
         learnt(place / str(seed), 9, seed=seed)
     return [(place / str(seed) / STORE).read_bytes() for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory):
+    return make_policies(tmp_path_factory.mktemp("policies"))
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    return make_stores(tmp_path_factory.mktemp("stores"))
 
 
 def is_refused(path, policy):
