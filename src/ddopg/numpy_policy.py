@@ -6,11 +6,14 @@ action = policy(observation)  # one observation (O,) or a batch (B, O); clipped 
 A reading that is NaN or infinite is an error, or the safe action: load(path, on_invalid="safe", safe_action=[0.0]).
 """
 
+import hashlib
 import json
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+
+LARGEST = 256 * 2**20  # bytes of a file: 64 million parameters
 
 
 class Policy:
@@ -21,7 +24,7 @@ class Policy:
         description: what the policy file says of itself.
 
     Raises:
-        ValueError: if the parameters are not finite, or not those of the network described.
+        ValueError: if the parameters or the action range are not finite, or not those of the network described.
 
     Example:
         >>> about = {"problem": {"observation_size": 1, "low": [-1.0], "high": [1.0]},
@@ -42,16 +45,26 @@ class Policy:
         )
         self.safe_action: np.ndarray | None = None  # the answer to what is not finite; None raises
         self.observation_size, self.squash = problem["observation_size"], policy["squash"]
-        sizes = [self.observation_size, *policy["hidden"], len(self.low)]
+        sizes = [self.observation_size, *policy["hidden"], self.low.size]
+        if (
+            not all(type(size) is int and 0 < size <= LARGEST for size in sizes)
+            or type(self.squash) is not bool
+        ):
+            raise ValueError(
+                f"expected layers of 1 to {LARGEST} numbers and a switch, found {sizes}, {self.squash!r}"
+            )
+        if self.low.ndim != 1 or not (low <= high).all():
+            raise ValueError(f"expected an action range, found {self.low} to {self.high}")
+        count = sum((rows + 1) * columns for rows, columns in pairwise(sizes))
+        if "own_policy" in description or theta.shape != (count,) or not np.isfinite(theta).all():
+            raise ValueError(
+                f"expected {count} finite parameters of a plain network, found {theta.size} others"
+            )
         self.layers, start = [], 0
         for rows, columns in pairwise(sizes):
             middle, end = start + rows * columns, start + (rows + 1) * columns
             self.layers.append((theta[start:middle].reshape(rows, columns), theta[middle:end]))
             start = end
-        if "own_policy" in description or len(theta) != start or not np.isfinite(theta).all():
-            raise ValueError(
-                f"expected {start} finite parameters of a plain network, found {len(theta)} others"
-            )
 
     def __call__(self, observation: np.ndarray) -> np.ndarray:
         """The action for one observation, or the actions for a batch of them.
@@ -113,7 +126,9 @@ def load(path: str, on_invalid: str = "raise", safe_action: object = None) -> Po
         The policy, to be called with observations.
 
     Raises:
-        ValueError: if it is not such a file, or it is damaged; or if the safe action is missing or out of the range.
+        ValueError: if it is not such a file, or it does not fit its checksum: it was damaged or changed; or if the
+            safe action is missing or out of the range.
+        OSError: if it cannot be read.
 
     Example:
         >>> import ddopg
@@ -121,17 +136,32 @@ def load(path: str, on_invalid: str = "raise", safe_action: object = None) -> Po
         >>> load("policy.safetensors")(np.zeros(4)).shape
         (1,)
     """
-    data = Path(path).read_bytes()
-    end = 8 + int.from_bytes(data[:8], "little")
     try:
-        header = json.loads(data[8:end])
-        first, last = header["theta"]["data_offsets"]
-        theta = np.frombuffer(data[end:][first:last], "<f4")
-        policy = Policy(theta, json.loads(header["__metadata__"]["ddopg"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if Path(path).exists() and not (Path(path).is_file() and Path(path).stat().st_size <= LARGEST):
+            raise ValueError(f"expected a plain file of at most {LARGEST} bytes")
+        policy = _decode(Path(path).read_bytes())
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a policy file of ddopg, or it is damaged: {error!r}") from error
     policy.safe_action = _choose_safe_action(policy, on_invalid, safe_action)
     return policy
+
+
+def _decode(data: bytes) -> Policy:
+    end = 8 + int.from_bytes(data[:8], "little")
+    header, content = json.loads(data[8:end]), data[end:]
+    theta = np.frombuffer(content, "<f4")
+    place = {"dtype": "F32", "shape": [theta.size], "data_offsets": [0, len(content)]}
+    about = json.loads(header["__metadata__"]["ddopg"])
+    if header.keys() != {"theta", "__metadata__"} or header["theta"] != place:
+        raise ValueError(f"expected one tensor 'theta' as {place}, found {header}")
+    if about["format"] != "ddopg-policy" or about["schema"] != 1:
+        raise ValueError(
+            f"expected a ddopg-policy of schema 1, found {about['format']!r} of {about['schema']!r}"
+        )
+    found, text = about.pop("checksum"), f"{json.dumps(about)}<f4{theta.shape}"
+    if found != hashlib.sha256(text.encode() + content).hexdigest():
+        raise ValueError("it does not fit its checksum; restore it from a copy")
+    return Policy(theta, about)
 
 
 def _choose_safe_action(policy: Policy, on_invalid: str, safe_action: object) -> np.ndarray | None:

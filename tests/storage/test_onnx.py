@@ -1,6 +1,8 @@
 """Policies away from home: ONNX in its own runtime, and the one file that needs NumPy alone."""
 
 import ast
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from ddopg.cli.main import main
 from ddopg.config import PRESETS
 from ddopg.errors import MissingPackageError
 from ddopg.storage.onnx import to_onnx
-from ddopg.storage.policy_file import load
+from ddopg.storage.policy_file import describe, encode_policy, load
 from tests.storage.test_policy_file import trained
 from tests.test_shape import lines_of_docstring
 
@@ -79,7 +81,7 @@ def test_the_single_file_is_short_and_needs_numpy_alone(tmp_path):
     assert len(text.splitlines()) - sum(map(lines_of_docstring, ast.walk(tree))) <= 130
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     imports = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in nodes}
-    assert imports == {"itertools", "json", "pathlib", "numpy"}
+    assert imports == {"hashlib", "itertools", "json", "pathlib", "numpy"}
     shutil.copy(SINGLE_FILE, tmp_path / "robot_policy.py")
     source = wide("released").save(tmp_path / "p.safetensors")
     program = (
@@ -113,3 +115,60 @@ def test_the_single_file_refuses_what_is_not_a_policy(tmp_path):
             numpy_policy.load(tmp_path / "bad")
     with pytest.raises(ValueError, match=r"expected observations of 3 numbers, got shape \(4,\)"):
         numpy_policy.load(source)(np.ones(4))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_one_flipped_bit_never_gives_the_single_file_another_action(name, tmp_path):
+    whole = wide(name).save(tmp_path / "p.safetensors").read_bytes()
+    expected = numpy_policy.load(tmp_path / "p.safetensors")(OBSERVATIONS)
+    places = np.random.default_rng(400).choice(8 * len(whole), 400, replace=False)
+    refused = 0
+    for place in places:
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << (place % 8)
+        (tmp_path / "flipped").write_bytes(flipped)
+        try:
+            found = numpy_policy.load(tmp_path / "flipped")(OBSERVATIONS)
+        except ValueError:
+            refused += 1
+        else:
+            np.testing.assert_array_equal(found, expected)
+    assert refused >= 399
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("problem", "observation_size", 10**400),
+        ("problem", "observation_size", -3),
+        ("problem", "observation_size", 3.0),
+        ("problem", "low", [-float("inf")]),
+        ("problem", "high", [float("nan")]),
+        ("problem", "low", [[-2.0]]),
+        ("problem", "low", [3.0]),
+        ("problem", "low", []),
+        ("policy", "hidden", [2**40, 2**40]),
+        ("policy", "hidden", [-1]),
+        ("policy", "hidden", "16"),
+        ("policy", "squash", "no"),
+    ],
+)
+def test_the_single_file_refuses_absurd_descriptions_whose_checksum_is_right(part, name, value, tmp_path):
+    described = json.loads(json.dumps(describe(trained())))
+    parts = {"problem": described["problem"], "policy": described["config"]["policy"]}
+    parts[part][name] = value
+    (tmp_path / "odd").write_bytes(encode_policy(described, trained().theta))
+    with pytest.raises(ValueError, match="is not a policy file of ddopg, or it is damaged"):
+        numpy_policy.load(tmp_path / "odd")
+
+
+def test_the_single_file_refuses_other_schemas_and_what_is_no_file(tmp_path):
+    later = encode_policy(describe(trained()) | {"schema": 2}, trained().theta)
+    (tmp_path / "later").write_bytes(later)
+    with pytest.raises(ValueError, match="expected a ddopg-policy of schema 1, found 'ddopg-policy' of 2"):
+        numpy_policy.load(tmp_path / "later")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="expected a plain file"):
+        numpy_policy.load(tmp_path / "pipe")
+    with pytest.raises(FileNotFoundError):
+        numpy_policy.load(tmp_path / "nowhere")
