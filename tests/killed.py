@@ -35,12 +35,17 @@ class Fatal(sqlite3.Connection):
         if Fatal.statements == Fatal.fatal:
             die(self)
         if Fatal.fatal < 0 and Fatal.statements == 1:
-            self.set_progress_handler(self.count, 1)
+            super().set_progress_handler(self.count, 1)
         result = super().execute(sql, *values)
         if sql == "COMMIT":
             (rollouts,) = super().execute("SELECT count(*) FROM rollout").fetchone()
             note(Fatal.notes, rollouts)
         return result
+
+    def set_progress_handler(self, handler, steps):
+        """The limit of a store has to give way to the one that counts."""
+        if Fatal.fatal >= 0:
+            super().set_progress_handler(handler, steps)
 
     def count(self):
         Fatal.opcodes += self.in_transaction

@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,11 +18,12 @@ from ddopg.errors import ArtefactError, ConfigError, SpaceError, StoreError
 from ddopg.rollouts.playing import rollout
 from ddopg.storage import database as tables
 from ddopg.storage.database import STORE
-from ddopg.storage.reading import read_run
+from ddopg.storage.reading import open_run, read_run
 from ddopg.storage.run_store import RunStore
 from tests.probes import Follow, Target
 from tests.recorded import contents, everything, quick, rows
 
+ENDLESS = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)"
 BOX = gym.spaces.Box(-2, 2, (1,), np.float32)
 
 
@@ -225,6 +227,42 @@ class TestTell:
         agent.tell(proposal, trajectory)
         assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(10,)]
 
+    def test_an_endless_query_is_ended_and_nothing_of_it_is_kept(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        connection = agent.store._connection
+        connection.execute(
+            f"CREATE TEMP TRIGGER no AFTER INSERT ON rollout BEGIN SELECT count(*) FROM {ENDLESS}; END"
+        )
+        with pytest.raises(StoreError, match=r"a query on .* took more than [\d,]+ steps and was ended"):
+            agent.learn(total_episodes=1)
+        assert agent.state.memory.size == 9
+        assert rows(tmp_path / "run", "SELECT count(*) FROM rollout") == [(9,)]
+        connection.execute("DROP TRIGGER no")
+        assert agent.learn(total_episodes=1).state.memory.size == 10
+
+    def test_an_endless_query_of_a_reader_is_ended(self, tmp_path):
+        learnt(tmp_path / "run", 2)
+        with (
+            pytest.raises(ArtefactError, match=r"took more than [\d,]+ steps and was ended"),
+            open_run(tmp_path / "run") as connection,
+        ):
+            connection.execute(f"SELECT count(*) FROM {ENDLESS}").fetchall()
+
+    def test_signals_get_through_an_endless_query(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        agent.store._connection.execute(
+            f"CREATE TEMP TRIGGER no AFTER INSERT ON rollout BEGIN SELECT count(*) FROM {ENDLESS}; END"
+        )
+        agent.store._connection.set_trace_callback(
+            lambda sql: signal.raise_signal(signal.SIGINT) if sql == "BEGIN IMMEDIATE" else None
+        )
+        with pytest.raises(KeyboardInterrupt):
+            agent.learn(total_episodes=1)
+        agent.close()
+        assert len(everything(tmp_path / "run")["rollouts"]) == 9
+
     def test_a_state_that_could_not_be_read_again_is_not_written(self, tmp_path):
         agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
         for wrong in ({"centre": agent.state.centre.astype(np.float64)}, {"opt_state": (object(),)}):
@@ -324,6 +362,8 @@ class TestFilesFromElsewhere:
             ("PRAGMA user_version = 99", "schema 99, this version of ddopg reads 2"),
             ("CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM rollout; END", "other tables"),
             ("CREATE VIEW v AS SELECT * FROM run", "other tables"),
+            ("CREATE INDEX state_index ON state(checksum)", "other tables, indices"),
+            ("DROP TABLE failure", "other tables"),
             ("UPDATE run SET value = '\"9\"' WHERE name = 'version'", "description .* does not fit its checksum"),
             ("DELETE FROM run", "damaged"),
             ("UPDATE rollout SET seed = seed + 1 WHERE number = 4", "rollout 4 does not fit its checksum"),
@@ -341,6 +381,18 @@ class TestFilesFromElsewhere:
         self.change(run, "PRAGMA foreign_keys = OFF", statement)
         with pytest.raises(ArtefactError, match=message):
             RunStore.resume(run)
+
+    @pytest.mark.parametrize("action", ["DELETE FROM rollout WHERE number > 9", f"SELECT * FROM {ENDLESS}"])
+    def test_a_trigger_that_has_the_name_of_a_table_is_refused(self, run, action):
+        self.change(
+            run,
+            "DROP TABLE failure",
+            f"CREATE TRIGGER failure AFTER INSERT ON rollout BEGIN {action}; END",
+            f"CREATE TABLE failure ({tables.TABLES['failure']})",
+        )
+        for opened in (RunStore.resume, read_run):
+            with pytest.raises(ArtefactError, match="other tables, indices, triggers or views"):
+                opened(run)
 
     @pytest.mark.parametrize(
         ("content", "message"),

@@ -1,7 +1,9 @@
 """Signals and blocks that must not be torn."""
 
+import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -26,6 +28,49 @@ def test_a_signal_during_a_shielded_block_comes_at_its_end():
     with pytest.raises(KeyboardInterrupt):
         work()
     assert done == ["inner", "outer"]
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_is_not_held_back(second):
+    done = []
+
+    def work():
+        with shielded(), shielded():
+            signal.raise_signal(signal.SIGINT)
+            done.append("held back")
+            signal.raise_signal(second)
+            done.append("never")
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["held back"]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_signal_is_held_back_for_a_bounded_time_only():
+    def work():
+        with termination_raises(), shielded(longest=0.2):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+
+    started = time.monotonic()
+    with pytest.raises(Terminated):
+        work()
+    assert 0.2 <= time.monotonic() - started < 20
+
+
+def test_a_block_that_ends_in_time_gets_its_signal_once():
+    came = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        for _ in range(50):
+            with shielded(longest=0.001):
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(0.001)  # the alarm rings about now
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert came == [signal.SIGINT] * 50
 
 
 def test_handlers_are_put_back():

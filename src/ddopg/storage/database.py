@@ -1,21 +1,23 @@
 """The file of a run store: its tables, how it is opened, and who may write it. What the rows mean is in `rows.py`.
 
 A file from elsewhere is not trusted: no extension is loaded, its schema must be word for word ours, its pages are
-checked, and everything SQLite has to say against it becomes an `ArtefactError`.
+checked, statements have a limit (`guard.py`), and everything SQLite has to say against it becomes an `ArtefactError`.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 import urllib.parse
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from filelock import BaseFileLock
 
 from ddopg.errors import ArtefactError, StoreError, cannot_write_into, require
+from ddopg.storage.guard import READING, WRITING, guard_statements
 from ddopg.support.locks import acquire_lock
 
 SCHEMA = 2
@@ -24,7 +26,6 @@ APPLICATION = 0x64644F50  # "ddOP"
 MAGIC = b"SQLite format 3\0"
 LONGEST_VALUE = 2**29  # bytes in one cell
 STORE, LOCK = "run.sqlite", "run.lock"
-READING, WRITING = "reading", "writing"
 
 TABLES = {
     "run": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
@@ -40,18 +41,18 @@ TABLES = {
 }
 """Table → columns; docs/run-format.md says what they hold."""
 
-_SQL = {name: f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()}
+_SQL = [f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()]
 
 
 def create(path: Path) -> sqlite3.Connection:
     """A new file with empty tables, in an open transaction: the caller fills in what belongs to them and commits."""
     connection = _connect(path, "rwc")
-    with translate_errors(path, WRITING):
+    with guard_statements(path, WRITING, connection):
         _prepare(connection)
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {SCHEMA}")
-        for statement in _SQL.values():
+        for statement in _SQL:
             connection.execute(statement)
     return connection
 
@@ -60,7 +61,7 @@ def open_existing(path: Path) -> sqlite3.Connection:
     """A file written by `create`; anything else gets an `ArtefactError`."""
     _require_database(path)
     connection = _connect(path, "rw")
-    with translate_errors(path, READING):
+    with guard_statements(path, READING, connection):
         _check(connection, path)
         _prepare(connection)
     return connection
@@ -74,7 +75,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     _require_database(path)
     log = path.with_name(f"{path.name}-wal")
     connection = _connect(path, "ro" if log.exists() else "ro&immutable=1")
-    with translate_errors(path, READING):
+    with guard_statements(path, READING, connection):
         connection.execute("BEGIN")  # everything is read from one instant
         _check(connection, path)
     return connection
@@ -96,7 +97,7 @@ def is_empty(path: Path) -> bool:
 @contextmanager
 def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
     """All of it or nothing, durable when it ends."""
-    with translate_errors(path, WRITING):
+    with guard_statements(path, WRITING, connection):
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield
@@ -106,22 +107,6 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
             raise
-
-
-@contextmanager
-def translate_errors(path: Path, what: str) -> Iterator[None]:
-    """SQLite's own errors in the words of this package."""
-    try:
-        yield
-    except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
-        if what == WRITING:
-            raise StoreError(
-                f"cannot write {path}: {error}; everything before this is safe. Make room or a writable place, "
-                "and tell it again or resume the run"
-            ) from error
-        raise ArtefactError(
-            f"cannot read {path}: {error}; it is damaged, or not a run of ddopg: restore it from a copy"
-        ) from error
 
 
 def lock_directory(directory: Path, create: bool) -> BaseFileLock:
@@ -174,7 +159,7 @@ def _require_database(path: Path) -> None:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"file:{urllib.parse.quote(str(path.absolute()))}?mode={mode}"
-    with translate_errors(path, WRITING if mode == "rwc" else READING):
+    with guard_statements(path, WRITING if mode == "rwc" else READING):
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         for setting in ("trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"):
@@ -191,7 +176,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
-    found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    expected = _list_expected_schema()
+    found = _list_schema(connection, len(expected) + 1)
     require(
         bool(found) or application != 0,
         f"{path} holds no run yet: it was stopped at its first instant; start it again",
@@ -214,6 +200,26 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         f"{path} has schema {schema}, this version of ddopg reads {SCHEMA}; use the version that wrote it",
         ArtefactError,
     )
-    require(found == _SQL, f"{path} has other tables than a run of ddopg; it was changed", ArtefactError)
+    require(
+        found == expected,
+        f"{path} has other tables, indices, triggers or views than a run of ddopg; it was changed: restore it from "
+        "a copy",
+        ArtefactError,
+    )
     verdict = connection.execute("PRAGMA quick_check(1)").fetchone()
     require(verdict == ("ok",), f"{path} is damaged: {verdict}; restore it from a copy", ArtefactError)
+
+
+@functools.cache
+def _list_expected_schema() -> list[tuple]:
+    """Of a new store, with the indices that SQLite makes by itself."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in _SQL:
+            connection.execute(statement)
+        return _list_schema(connection, -1)
+
+
+def _list_schema(connection: sqlite3.Connection, most: int) -> list[tuple]:
+    """Everything that the file defines; a trigger may have the name of a table."""
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?"
+    return sorted(connection.execute(query, (most,)).fetchall(), key=repr)

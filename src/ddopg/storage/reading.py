@@ -21,6 +21,7 @@ from ddopg.errors import ArtefactError, require
 from ddopg.policies import Policy
 from ddopg.storage import database, rows
 from ddopg.storage.codec import decode_state
+from ddopg.storage.guard import READING, guard_statements
 from ddopg.storage.rows import Rollout
 
 ROLLOUTS = "SELECT * FROM rollout ORDER BY number"
@@ -92,15 +93,15 @@ def open_run(directory: Path) -> Iterator[sqlite3.Connection]:
     require(
         path.exists(), f"{directory} holds no {database.STORE}; give the directory of a run", ArtefactError
     )
-    with closing(database.open_to_read(path)) as connection, report_damage(path):
+    with closing(database.open_to_read(path)) as connection, report_damage(path, connection):
         yield connection
 
 
 @contextmanager
-def report_damage(path: Path) -> Iterator[None]:
+def report_damage(path: Path, connection: sqlite3.Connection) -> Iterator[None]:
     """Whatever a row that is not as we wrote it leads to becomes an `ArtefactError` that names the file."""
     try:
-        with database.translate_errors(path, database.READING):
+        with guard_statements(path, READING, connection):
             yield
     except ArtefactError as error:
         raise ArtefactError(f"{path}: {error}") from error

@@ -20,6 +20,7 @@ from ddopg.errors import StoreError, require
 from ddopg.policies import Policy
 from ddopg.storage import database, reading, rows
 from ddopg.storage.codec import encode_state
+from ddopg.storage.guard import WRITING, guard_statements
 from ddopg.storage.policy_file import require_class
 
 
@@ -68,7 +69,7 @@ class RunStore:
                 StoreError,
             )
             connection = held.enter_context(closing(database.create(path)))
-            with database.translate_errors(path, database.WRITING):
+            with guard_statements(path, WRITING, connection):
                 connection.executemany("INSERT INTO run VALUES (?, ?)", texts.items())
                 connection.execute("INSERT INTO state VALUES (?, ?)", _state_row(content, b""))
                 connection.execute("COMMIT")
@@ -91,7 +92,7 @@ class RunStore:
             held.callback(database.lock_directory(directory, create=False).release)
             path = directory / database.STORE
             connection = held.enter_context(closing(database.open_existing(path)))
-            with reading.report_damage(path):
+            with reading.report_damage(path, connection):
                 about = reading.fetch_description(connection)
                 require_class(str(path), about.own_policy, network)
                 state, chain = reading.fetch_state(connection, about, network)
@@ -127,15 +128,18 @@ class RunStore:
 
     def evaluations(self) -> list[Evaluation]:
         """All of them, in order."""
-        return reading.fetch_evaluations(self._connection)
+        with reading.report_damage(self.path, self._connection):
+            return reading.fetch_evaluations(self._connection)
 
     def failures(self) -> list[Failure]:
         """All of them, in order."""
-        return reading.fetch_failures(self._connection)
+        with reading.report_damage(self.path, self._connection):
+            return reading.fetch_failures(self._connection)
 
     def log(self) -> list[dict[str, Any]]:
         """What each `tell` reported, in order."""
-        return reading.fetch_log(self._connection)
+        with reading.report_damage(self.path, self._connection):
+            return reading.fetch_log(self._connection)
 
     def close(self) -> None:
         """Let others in. What was told is already safe."""

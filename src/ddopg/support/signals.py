@@ -11,6 +11,7 @@ from types import FrameType
 from ddopg.errors import require
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+LONGEST_HOLD = 30.0  # seconds; a `tell` takes milliseconds, with large networks seconds
 
 
 class Terminated(KeyboardInterrupt):
@@ -18,22 +19,67 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def shielded() -> Iterator[None]:
-    """A signal that comes during the block takes effect at its end. Outside the main thread none comes anyway."""
-    if threading.current_thread() is not threading.main_thread():
+def shielded(longest: float = LONGEST_HOLD) -> Iterator[None]:
+    """A signal that comes during the block takes effect at its end, but not for ever.
+
+    A second signal, or the end of `longest`, lets it through at once: the block is then left where the main thread
+    stands, and a transaction in it is rolled back. Outside the main thread no signal comes anyway; a block inside
+    another one belongs to that.
+
+    Args:
+        longest: seconds that a signal is held back. A computation that does not come back to Python is waited for.
+    """
+    held = isinstance(signal.getsignal(signal.SIGINT), _Shield)
+    if held or threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    for number in SIGNALS:
-        signal.signal(number, lambda number, frame: came.append(number))
+    shield = _Shield(longest)
     try:
         yield
     finally:
+        shield.lower()
+
+
+class _Shield:
+    """Handles signals in the place of their own handlers, which are put back when it is lowered."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest, self._came = longest, 0
+        self._alarm: threading.Timer | None = None
+        self._before = {number: signal.getsignal(number) for number in SIGNALS}
+        for number in SIGNALS:
+            signal.signal(number, self)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Hold the first signal back; the second one, of whatever kind, lets it through."""
+        if self._came:
+            self._let_through()
+            return
+        self._came = number
+        self._alarm = threading.Timer(self._longest, _signal_main_thread, [number])
+        self._alarm.daemon = True
+        self._alarm.start()
+
+    def lower(self) -> None:
+        """Put the handlers back, and let the signal through that was held back, if any was."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm.join()  # one that is ringing just now still finds this shield
+        self._let_through()
+
+    def _let_through(self) -> None:
+        before, self._before = self._before, {}
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        if came:
-            signal.raise_signal(came[0])
+        if before and self._came:
+            signal.raise_signal(self._came)
+
+
+def _signal_main_thread(number: int) -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)  # ends its sleep, too
+    else:
+        signal.raise_signal(number)
 
 
 @contextmanager
