@@ -53,7 +53,8 @@ class Policy:
             raise ValueError(
                 f"expected layers of 1 to {LARGEST} numbers and a switch, found {sizes}, {self.squash!r}"
             )
-        if self.low.ndim != 1 or not (low <= high).all():
+        bounded = not self.squash or np.isfinite([low, high]).all()
+        if self.low.ndim != 1 or not bounded or not (low <= high).all():
             raise ValueError(f"expected an action range, found {self.low} to {self.high}")
         count = sum((rows + 1) * columns for rows, columns in pairwise(sizes))
         if "own_policy" in description or theta.shape != (count,) or not np.isfinite(theta).all():
