@@ -162,6 +162,21 @@ def _(self, observation, reward, *rest):
     return observation, None, *rest
 
 
+@spoilt("TurnsEndless")
+def _(self, observation, reward, *rest):
+    return observation, 10**400, *rest
+
+
+@spoilt("TurnsUnprintable")
+def _(self, observation, reward, *rest):
+    return observation, 10**5000, *rest  # Python refuses to write so many digits
+
+
+@spoilt("TurnsWordy")
+def _(self, observation, reward, *rest):
+    return observation, "1.5", *rest
+
+
 @spoilt("TurnsUndecided")
 def _(self, observation, reward, terminated, truncated, info):
     return observation, reward, None, truncated, info
@@ -215,6 +230,17 @@ class Flaky(Turning):
     def spoilt(self, *returned):
         if self.episodes == 3:
             raise OSError("the cable is loose")
+        return returned
+
+
+class TurnsOverflowing(Turning):
+    """Its rewards are finite, their sum is not."""
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, 1.5e308 if self.episodes > self.good else reward, *rest
+
+    def spoilt(self, *returned):
         return returned
 
 

@@ -17,8 +17,8 @@ from ddopg.envs.adapter import make
 from ddopg.envs.checks import check_contract, explain
 from ddopg.envs.isolation import Isolated
 from ddopg.errors import ConfigError, RolloutError, SpaceError, UnknownNameError
-from ddopg.rollouts.playing import rollout
-from tests.probes import Follow, Target
+from ddopg.rollouts.playing import evaluate, rollout
+from tests.probes import Follow, Scripted, Target
 from tests.recorded import contents, everything, quick, rows
 from tests.traps import ROOT
 
@@ -31,7 +31,11 @@ FAULTS = {
     "TurnsLong": r"observation of float32 \(2,\) at step 2 .* expected numbers of shape \(1,\)",
     "TurnsRagged": r"expected numbers of shape \(1,\)",
     "TurnsText": r"expected numbers of shape \(1,\)",
-    "TurnsUnrewarding": r"returned the reward None at step 1 .* expected a number",
+    "TurnsUnrewarding": r"returned the reward None \(NoneType\) at step 1 .* expected a number",
+    "TurnsOverflowing": r"the return of the episode with seed \d+ is inf, expected a finite number",
+    "TurnsEndless": r"returned the reward 1000000000.*… \(int\) at step 1 .* expected a number",
+    "TurnsUnprintable": r"returned the reward of type int at step 1 .* expected a number",
+    "TurnsWordy": r"returned the reward '1.5' \(str\) at step 1 .* expected a number",
     "TurnsUndecided": r"said None for terminated or truncated at step 1",
     "TurnsShort": r"raised ValueError: not enough values to unpack",  # in a wrapper of Gymnasium
     "TurnsDifferent": r"changed its spaces",
@@ -45,6 +49,10 @@ FAULTS_ELSEWHERE = {
     "TurnsRaising": r"raised ValueError: lost the marker",
     "TurnsText": r"expected numbers of shape \(1,\)",
     "TurnsShort": r"raised ValueError: not enough values to unpack",
+    "TurnsOverflowing": r"the return of the episode with seed \d+ is inf",
+    "TurnsEndless": r"returned the reward .*int.* at step 1 .* expected a number",
+    "TurnsUnprintable": r"returned the reward .*int.* at step 1 .* expected a number",
+    "TurnsWordy": r"returned the reward .*str '1.5'.* at step 1 .* expected a number",
 }
 DEADLY = {
     "TurnsDeaf": "took longer than the time limit of 0.5 s; its process was ended",
@@ -150,6 +158,16 @@ class TestInTheSameProcess:
 
         with pytest.raises(RolloutError, match=r"reset\(\) of the environment returned ndarray at step 0"):
             rollout(Bare(), ddopg.DDOPG(Target(), config=quick()).policy, np.zeros(2, np.float32), 0)
+
+    @pytest.mark.parametrize("together", [False, True])
+    def test_an_evaluation_whose_rewards_sum_to_infinity_is_refused(self, together):
+        def make_one():
+            return Scripted(reward=1.5e308)
+
+        env = gym.vector.SyncVectorEnv([make_one, make_one]) if together else make_one()
+        policy = ddopg.DDOPG(Target(), config=quick()).policy
+        with pytest.raises(RolloutError, match="the return of the episode with seed 4 is inf"):
+            evaluate(env, policy, np.zeros(2, np.float32), [4, 5], horizon=3)
 
 
 class TestIsolated:

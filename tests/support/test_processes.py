@@ -1,5 +1,6 @@
 """Worker processes: every way in which a request can end, and every way in which a process can."""
 
+import ctypes
 import gc
 import json
 import os
@@ -29,6 +30,8 @@ def misbehave(content, report):
         os._exit(int(rest))
     if word == b"sleep":
         time.sleep(float(rest))
+    if word == b"hold":
+        ctypes.PyDLL(None).sleep(int(rest))  # compiled code that keeps the interpreter to itself
     if word == b"report":
         report(0.25)
     if word == b"print":
@@ -39,6 +42,36 @@ def misbehave(content, report):
 def tell(content, report):
     """What the process knows: a variable, its session, what is typed."""
     return json.dumps([os.environ.get(content.decode()), os.getsid(0), sys.stdin.read()]).encode()
+
+
+def in_a_thread(function):
+    """What it returns, computed by a thread that has ended."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def members(session):
+    """The processes of a session."""
+    listed = subprocess.run(["ps", "-o", "pid=", "-s", str(session)], capture_output=True, check=False)
+    return listed.stdout.split()
+
+
+PARENT = """
+import sys
+from ddopg.support.processes import Worker
+from tests.support.test_processes import in_a_thread, misbehave
+def make():
+    worker = Worker(misbehave)
+    worker.call(b"begin")
+    return worker
+worker = {start}
+worker.send_bytes(b"{doing}")
+print(worker.pid, flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -121,21 +154,40 @@ class TestTheEnd:
         gc.collect()
         assert gone(pid)
 
-    def test_it_ends_with_its_parent_whatever_it_is_doing(self, tmp_path):
-        code = (
-            "import sys; from ddopg.support.processes import Worker\n"
-            "from tests.support.test_processes import misbehave\n"
-            "worker = Worker(misbehave); worker.call(b'begin'); worker.send_bytes(b'sleep 60')\n"
-            "print(worker.pid, flush=True); sys.stdin.read()"
-        )
+    @pytest.mark.parametrize("doing", ["sleep 60", "hold 60"])
+    @pytest.mark.parametrize("start", ["make()", "in_a_thread(make)"])
+    def test_it_ends_with_its_parent_whatever_it_is_doing(self, doing, start):
+        """Also where compiled code holds the interpreter, so that no thread of the worker can do anything."""
         pipe = subprocess.PIPE
         with subprocess.Popen(
-            [sys.executable, "-c", code], cwd=ROOT, stdin=pipe, stdout=pipe, text=True
+            [sys.executable, "-c", PARENT.format(doing=doing, start=start)],
+            cwd=ROOT,
+            stdin=pipe,
+            stdout=pipe,
+            text=True,
         ) as parent:
             pid = int(parent.stdout.readline())
+            time.sleep(0.3)  # until it holds the interpreter
             assert not gone(pid)
             parent.kill()
         wait_until(lambda: gone(pid), 20)
+
+    def test_it_outlives_the_thread_that_started_it(self):
+        worker = in_a_thread(lambda: Worker(misbehave))
+        assert worker.call(b"begin", START) == Reply("done", b"begin")
+        time.sleep(0.3)
+        assert worker.call(b"go on", START) == Reply("done", b"go on")
+        worker.kill()
+
+    def test_nothing_is_left_of_a_worker_that_was_killed(self):
+        """Nor of the process that watches it, where the kernel does not."""
+        worker = in_a_thread(lambda: Worker(misbehave))
+        worker.call(b"begin", START)
+        pid = worker.pid
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(WorkerDied):
+            worker.call(b"anything", START)
+        wait_until(lambda: not members(pid), 20)
 
 
 class TestSurroundings:

@@ -78,11 +78,14 @@ def _describe_space(space: Any) -> dict[str, Any]:
 
 def _to_plain(value: Any) -> Any:
     """Give an array as its numbers, shape and type; a number or a flag as it is; anything else as text."""
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**63):
         return value
     with contextlib.suppress(Exception):
         array = np.asarray(value)
         if array.dtype.kind in "biuf":
             numbers = array.ravel().tolist()
             return {"numbers": numbers, "shape": list(array.shape), "dtype": array.dtype.name}
-    return {"odd": f"{type(value).__name__} {value!r}"[:200]}
+    try:
+        return {"odd": f"{type(value).__name__} {value!r}"[:200]}
+    except Exception:  # such as an integer of too many digits
+        return {"odd": type(value).__name__}

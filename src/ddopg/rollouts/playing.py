@@ -16,7 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg.core.problem import Problem
-from ddopg.core.types import Trajectory, make_trajectory
+from ddopg.core.types import Trajectory, compute_return, make_trajectory
 from ddopg.envs.adapter import problem_from_env, takes_unclipped_actions
 from ddopg.envs.base import initial_observation
 from ddopg.envs.isolation import Isolated
@@ -72,7 +72,8 @@ def rollout(
 def play_proposal(spec: RolloutSpec, theta: np.ndarray, seed: int) -> Trajectory:
     """Play one rollout of a run in this process; raises `RolloutError` like `rollout`."""
     require_same_problem(spec.env, spec.problem)
-    return _play(spec.env, spec.policy, theta, seed, spec.problem, spec.time_limit)
+    trajectory = _play(spec.env, spec.policy, theta, seed, spec.problem, spec.time_limit)
+    return _require_return(trajectory, spec.config.discount)
 
 
 def evaluate(
@@ -117,7 +118,7 @@ def evaluate(
         starts = np.stack([initial_observation(task, seed) for seed in seeds])
         return np.asarray(simulate(task, policy, theta, starts, problem.horizon), np.float64)
     episodes = (_play(env, policy, theta, seed, problem, time_limit) for seed in seeds)
-    return np.array([episode.rewards.sum() for episode in episodes])
+    return np.array([_require_return(episode).rewards.sum() for episode in episodes])
 
 
 def require_same_problem(env: gym.Env, problem: Problem) -> None:
@@ -172,6 +173,24 @@ def _play(
         raise
 
 
+def _require_return(trajectory: Trajectory, discount: float = 1.0) -> Trajectory:
+    """Refuse an episode whose rewards are finite, but not their sum; a learner could not take it in."""
+    try:
+        _require_finite(compute_return(trajectory.rewards, discount), trajectory.seed)
+    except RolloutError as error:
+        error.steps = trajectory.length
+        raise
+    return trajectory
+
+
+def _require_finite(value: float, seed: int) -> None:
+    if not math.isfinite(value):
+        raise RolloutError(
+            f"the return of the episode with seed {seed} is {value}, expected a finite number; "
+            "give the rewards in a larger unit"
+        )
+
+
 def _evaluate_in_parallel(
     envs: gym.vector.VectorEnv, policy: Policy, theta: np.ndarray, seeds: list[int], problem: Problem
 ) -> np.ndarray:
@@ -200,13 +219,16 @@ def _play_together(
         observations, rewards, ended, cut, _ = call_env(
             partial(envs.step, sent), STEP, "step", step, seeds[0]
         )
-        returns += np.where(alive, rewards, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            returns += np.where(alive, rewards, 0.0)
         over = np.asarray(ended) | np.asarray(cut)
         alive &= ~over
         if not alive.any():
             break
         if waits and over.any():  # this one must be told to begin anew
             observations, _ = envs.reset(options={"reset_mask": over})
+    for seed, value in zip(seeds, returns.tolist(), strict=True):
+        _require_finite(value, seed)
     return returns
 
 

@@ -19,6 +19,7 @@ from ddopg.errors import RolloutError
 RESET = ("observation", "info")
 STEP = ("observation", "reward", "terminated", "truncated", "info")
 _FEW = 50  # numbers
+_SHOWN = 80  # characters of a wrong reward
 
 Step = tuple[np.ndarray, np.ndarray, float, bool, bool]
 
@@ -138,11 +139,25 @@ def _bad_action(action: np.ndarray, seen: np.ndarray, step: int, seed: int) -> R
 
 def _to_float(reward: Any, step: int, seed: int) -> float:
     try:
-        return float(reward)
-    except (TypeError, ValueError) as error:
-        raise RolloutError(
-            f"the environment returned the reward {reward!r} at step {step} (seed {seed}), expected a number"
-        ) from error
+        if np.asarray(reward).dtype.kind in "biufO":  # text that looks like a number is no number
+            return float(reward)
+    except Exception as error:  # too large, or anything that its own conversion may raise
+        raise _bad_reward(reward, step, seed) from error
+    raise _bad_reward(reward, step, seed)
+
+
+def _bad_reward(reward: Any, step: int, seed: int) -> RolloutError:
+    kind = type(reward).__name__
+    try:
+        text = repr(reward)
+    except Exception:  # such as an integer of too many digits
+        came = f"of type {kind}"
+    else:
+        came = f"{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'} ({kind})"
+    return RolloutError(
+        f"the environment returned the reward {came} at step {step} (seed {seed}), expected a number that float64 "
+        "can hold; repair the environment"
+    )
 
 
 def _to_bool(value: Any, step: int, seed: int) -> bool:

@@ -10,6 +10,8 @@ reply is a kind, a space and the content: `progress 0.5`, `done RESULT` or `fail
 from __future__ import annotations
 
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +25,11 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 PATIENCE = 5.0  # seconds in which a process that is asked to end must have ended
+
+POLL = 1.0  # seconds after which the watcher of a process sees at the latest that it has ended
+WATCHED = "watched"  # the argument by which a process is told that it needs a watcher
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
+MAX_DESCRIPTOR = 1024  # file descriptors that a process may have when it starts
 
 PROGRESS, DONE, FAILED = "progress", "done", "failed"
 
@@ -81,6 +88,7 @@ class Worker:
                     "ddopg.support.processes",
                     str(far.fileno()),
                     function_name(function),
+                    *([] if _kernel_watches() else [WATCHED]),
                 ],
                 stdin=subprocess.PIPE,
                 pass_fds=[far.fileno()],
@@ -198,9 +206,15 @@ def serve(connection: socket.socket, function: Function) -> None:
             reply(DONE, result)
 
 
-def main(descriptor: str, name: str) -> None:
-    """Serve the function of that name on the socket of that descriptor."""
+def main(descriptor: str, name: str, watched: str = "") -> None:
+    """Serve the function of that name on the socket of that descriptor.
+
+    A thread sees the end of the parent, but not while compiled code holds the interpreter. So the kernel ends this
+    process, or, where it does not (`watched`), a process that does nothing but watch.
+    """
     lifeline = os.dup(0)  # it ends with the parent; the function must not read from it
+    if watched or not _ask_kernel_to_kill():
+        _start_watcher(lifeline)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # standard output belongs to the parent
     os.set_inheritable(int(descriptor), False)  # a child of the function must not keep it open
@@ -245,6 +259,39 @@ def _end(process: subprocess.Popen[bytes], connection: socket.socket) -> None:
     assert process.stdin is not None
     process.stdin.close()
     connection.close()
+
+
+def _kernel_watches() -> bool:
+    """Whether the kernel can end a worker that this thread starts: Linux, where the thread lasts as long as we do.
+
+    What Linux calls the death of the parent is the end of the thread that started the process.
+    """
+    return sys.platform == "linux" and threading.current_thread() is threading.main_thread()
+
+
+def _ask_kernel_to_kill() -> bool:
+    """Ask the kernel to kill this process when its parent ends; the answer is whether it will."""
+    with suppress(OSError, AttributeError):
+        import ctypes
+
+        return ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0
+    return False
+
+
+def _start_watcher(lifeline: int) -> None:
+    """Start a process that kills this one when the parent is gone, and ends when this one has ended."""
+    worker = os.getpid()
+    if os.fork():
+        return
+    try:
+        os.closerange(0, lifeline)
+        os.closerange(lifeline + 1, MAX_DESCRIPTOR)
+        while os.getppid() == worker:
+            if select.select([lifeline], [], [], POLL)[0]:
+                os.kill(worker, signal.SIGKILL)
+                break
+    finally:
+        os._exit(0)
 
 
 def _die_with_parent(lifeline: int) -> None:
