@@ -5,8 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CODE = """
-import jax, ddopg, sys
+import jax, ddopg, os, sys
+if os.environ.pop("NOBODY", None):  # `docker run --user`: a number that is no user
+    import pwd
+    pwd.getpwuid = {{}}.__getitem__
 sys.path.insert(0, {root!r})
 from tests.probes import Follow
 agent = ddopg.DDOPG(Follow(), seed=0).learn(total_episodes=9)
@@ -55,3 +60,10 @@ def test_the_default_place_is_the_user_s_cache_directory(tmp_path):
 def test_a_home_that_cannot_be_written_does_no_harm(tmp_path):
     (tmp_path / "file").write_text("")
     assert learn(DDOPG_CACHE=str(tmp_path / "file" / "cache")) == "None"
+
+
+@pytest.mark.parametrize("cache", [{}, {"DDOPG_CACHE": ""}])
+def test_a_user_without_a_home_works_without_a_cache(cache, monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert learn(NOBODY="1", **cache) == "None"

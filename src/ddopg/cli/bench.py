@@ -29,7 +29,7 @@ def bench(command: Bench) -> int:
     failures = benchmark.complete(wanted, command.out, _choose_executor(command), command.quiet)
     console = Console()
     benchmark.print_table(wanted, command.out, console)
-    console.print(f"records: {command.out / benchmark.RECORDS}", highlight=False, soft_wrap=True)
+    print(f"records: {command.out / benchmark.RECORDS}")
     return report_failures(failures, command.out)
 
 
@@ -48,7 +48,7 @@ def figure(command: Figure) -> int:
     for group in benchmark.group_by_budget(chosen.plan_jobs(command.quick)):
         benchmark.print_table(group, data, console)
     for what, path in (("data", data), *(("picture", path) for path in pictures)):
-        console.print(f"{what:>8}: {path}", highlight=False, soft_wrap=True)
+        print(f"{what:>8}: {path}")
     return report_failures(failures, data)
 
 

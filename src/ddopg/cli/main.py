@@ -29,6 +29,7 @@ from ddopg.cli.options import (
 from ddopg.config import PRESETS, RENAMED, Config
 from ddopg.errors import ConfigError, DDOPGError, require
 from ddopg.support import presets
+from ddopg.support.streams import patient_output
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""
 
@@ -61,22 +62,18 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: the words after `ddopg`; those of the process if not given.
 
     Returns:
-        The exit code: 0; 1 if a part failed, 2 after wrong input, 130 after Ctrl-C, 143 after SIGTERM.
+        The exit code: 0; 1 if a part failed, 2 after wrong input, 130 after Ctrl-C, 143 after SIGTERM. A reader of
+        standard output that leaves early is no failure; output that cannot be written for another reason is one.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments in (["--version"], ["-V"]):
-        print(f"ddopg {__version__}")
-        return 0
-    try:
-        command = parse(arguments)
-        module, _, function = COMMANDS[type(command)].partition(":")
-        return getattr(import_module(f"ddopg.cli.{module}"), function)(command) or 0
-    except DDOPGError as error:
-        print(f"ddopg: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt as interruption:
-        print("ddopg: interrupted", file=sys.stderr)
-        return 143 if type(interruption).__name__ == "Terminated" else 130
+    with patient_output() as output:
+        code = _run_command(sys.argv[1:] if arguments is None else arguments)
+        if output is not None:
+            output.flush()
+        if output is None or output.failure is None or isinstance(output.failure, BrokenPipeError):
+            return code
+        reason = output.failure.strerror or output.failure
+        print(f"ddopg: standard output could not be written: {reason}; all else was done", file=sys.stderr)
+        return code or 1
 
 
 def parse(arguments: list[str]) -> Command:
@@ -106,6 +103,22 @@ def parse(arguments: list[str]) -> Command:
         description=DESCRIPTION,
         args=arguments or ["--help"],
     )
+
+
+def _run_command(arguments: list[str]) -> int:
+    if arguments in (["--version"], ["-V"]):
+        print(f"ddopg {__version__}")
+        return 0
+    try:
+        command = parse(arguments)
+        module, _, function = COMMANDS[type(command)].partition(":")
+        return getattr(import_module(f"ddopg.cli.{module}"), function)(command) or 0
+    except DDOPGError as error:
+        print(f"ddopg: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as interruption:
+        print("ddopg: interrupted", file=sys.stderr)
+        return 143 if type(interruption).__name__ == "Terminated" else 130
 
 
 def _name_command(command: type, default: Any) -> Any:

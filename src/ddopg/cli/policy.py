@@ -7,7 +7,6 @@ import sys
 
 import gymnasium as gym
 import numpy as np
-from rich.console import Console
 
 from ddopg._version import __version__
 from ddopg.cli.evaluation import evaluate_policy
@@ -69,7 +68,7 @@ def export(command: Export) -> None:
         "itself with numpy_policy.py",
     )
     path = onnx.to_onnx(load(find_policy_file(command.source)), target)
-    Console().print(f"policy: {path}", highlight=False, soft_wrap=True)
+    print(f"policy: {path}")
 
 
 def _export_rollouts(command: Export, name: str) -> None:
@@ -85,12 +84,10 @@ def _export_rollouts(command: Export, name: str) -> None:
         command.source, name, command.env, overwrite=command.overwrite, author=command.author
     )
     last = dataset.storage.metadata[KEY]["last_observations"]
-    Console().print(
+    print(
         f"{dataset.total_episodes:,} episodes, {dataset.total_steps:,} steps; last observations: "
         f"{last['replayed']:,} replayed, {last['repeated']:,} repeated\n"
-        f"data set: {name} in {dataset.spec.data_path}",
-        highlight=False,
-        soft_wrap=True,
+        f"data set: {name} in {dataset.spec.data_path}"
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
-
 from ddopg import report as pages
 from ddopg.cli.options import Report
 from ddopg.cli.reproduce import make_recipe
@@ -18,4 +16,4 @@ def report(command: Report) -> None:
     require(len(command.directories) > 0, "give at least one run: ddopg report DIR... -o report.html")
     keep_compiled_programs()
     path = pages.write(command.directories, command.out, time.strftime("%Y-%m-%d %H:%M"), make_recipe)
-    Console().print(f"report: {path} ({path.stat().st_size / 1e6:.1f} MB)", highlight=False, soft_wrap=True)
+    print(f"report: {path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -203,4 +203,4 @@ def _report(session: Session) -> None:
         ("all files", directory),
     )
     for what, path in places:
-        console.print(f"{what:>10}: {path}", highlight=False, soft_wrap=True)
+        print(f"{what:>10}: {path}")

@@ -166,7 +166,7 @@ def _compare(study: optuna.Study, plan: Plan, command: Tune, out: Path) -> list[
     elif not changes:
         console.print(f"[bold yellow]{verdict.SAME}[/]")
     path = verdict.write(out / verdict.PRESET_FILE, study, plan, changes, difference)
-    console.print(f"preset file: {path}", highlight=False, soft_wrap=True)
+    print(f"preset file: {path}")
     if difference is not None and difference.verdict == verdict.BETTER:
-        console.print(f"   train it: ddopg train {plan.env} --config {path}", highlight=False, soft_wrap=True)
+        print(f"   train it: ddopg train {plan.env} --config {path}")
     return failures

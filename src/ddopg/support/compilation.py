@@ -13,7 +13,8 @@ def keep_compiled_programs() -> None:
 
     `DDOPG_CACHE` names the directory; empty, it turns the cache off.
     """
-    place = os.environ.get("DDOPG_CACHE", str(_default()))
+    place = os.environ.get("DDOPG_CACHE")
+    place = _default() if place is None else place
     if not place or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     try:
@@ -24,6 +25,9 @@ def keep_compiled_programs() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
-def _default() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "ddopg" / "compiled"
+def _default() -> str:
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # a user without a home, as in a container: no cache
+        return ""
+    return str(Path(base) / "ddopg" / "compiled")

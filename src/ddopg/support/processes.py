@@ -24,6 +24,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from ddopg.support.streams import patient_output
+
 PATIENCE = 5.0  # seconds in which a process that is asked to end must have ended
 
 POLL = 1.0  # seconds after which the watcher of a process sees at the latest that it has ended
@@ -219,7 +221,8 @@ def main(descriptor: str, name: str, watched: str = "") -> None:
     os.dup2(2, 1)  # standard output belongs to the parent
     os.set_inheritable(int(descriptor), False)  # a child of the function must not keep it open
     threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
-    serve(socket.socket(fileno=int(descriptor)), import_function(name))
+    with patient_output():  # a reader of standard error that has left must not fail the function
+        serve(socket.socket(fileno=int(descriptor)), import_function(name))
 
 
 def _deadline(timeout: float | None) -> float | None:

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ddopg.errors import ArtefactError, cannot_write_into
 from ddopg.experiments.bench import records
@@ -131,7 +133,8 @@ def show_progress(missing: Sequence[Job], total: int, quiet: bool) -> Iterator[S
             used[event.job.key] = event.job.budget * (
                 1.0 if isinstance(event, Done | Failed) else event.share
             )
-            what = f"[red]failed:[/] {event.job}" if isinstance(event, Failed) else str(event.job)
+            name = escape(str(event.job))
+            what = f"[red]failed:[/] {name}" if isinstance(event, Failed) else name
             bar.update(task, completed=sum(used.values()), ended=ended, what=what)
 
         yield show
@@ -177,13 +180,18 @@ def group_by_budget(jobs: Sequence[Job]) -> list[list[Job]]:
 def _build_table(env: str, methods: dict[str, list[Record]]) -> Table:
     budget = next(iter(methods.values()))[0]["budget"]
     title = f"{env} after {budget:,} steps: mean return on fresh episodes"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    # Names are the users': as text they are printed as they are, and not taken for rich's markup.
+    table = Table(
+        title=Text(title, style="table.title"), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
     table.add_column("method", no_wrap=True)
     for name in ("runs", "mean ± sd", "median", "IQM [95 %]", "worst", "solved", "steps", "stays"):
         table.add_column(name, justify="right", no_wrap=True)
     for method, rows in methods.items():
         rng = np.random.default_rng(BOOTSTRAP_SEED)
-        table.add_row(method, *_format_cells(summarise([row["curve"] for row in rows], SOLVED.get(env), rng)))
+        table.add_row(
+            Text(method), *_format_cells(summarise([row["curve"] for row in rows], SOLVED.get(env), rng))
+        )
     return table
 
 

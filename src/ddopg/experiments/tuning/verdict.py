@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ddopg._version import __version__
 from ddopg.experiments.bench import benchmark as bench
@@ -160,7 +161,7 @@ def print_trials(study: optuna.Study, plan: Plan, console: Console) -> None:
     shown = sorted(complete, key=lambda t: -(t.value or 0.0))[:SHOWN]
     own = find_start(plan.preset, plan.space)
     values = [read_values(trial, plan.space) for trial in shown]
-    console.print(title, highlight=False, soft_wrap=True)
+    console.print(Text(title), soft_wrap=True)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     for trial, value in zip(shown, values, strict=True):
