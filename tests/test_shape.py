@@ -26,7 +26,7 @@ LAYERS = {
     "errors": set(),
     "numpy_policy": set(),  # one file that a robot can have alone
     "config": BASE,
-    "policies": BASE | {"config"},
+    "policies": BASE | {"config", "support"},
     "support": BASE | {"config"},
     "core": SETTINGS | {"support"},
     "envs": BASE | {"core", "support"},

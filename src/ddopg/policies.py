@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 
 from ddopg.config import PolicyConfig
 from ddopg.errors import SpaceError, require
+from ddopg.support.compilation import in_float32
 
 
 class Policy(NamedTuple):
@@ -161,6 +162,7 @@ def linear(observation_size: int, action_size: int) -> Policy:
     return mlp(observation_size, action_size, ())
 
 
+@in_float32
 def custom(
     init: Callable[[jax.Array], Any],
     apply: Callable[[Any, Any], Any],
@@ -207,7 +209,7 @@ def custom(
         each = jnp.vectorize(partial(apply, unravel(theta)), signature="(o)->(a)")
         return each(observation)
 
-    compiled = jax.jit(act)
+    compiled = in_float32(jax.jit(act))
 
     def act_on_either(theta: Any, observation: Any) -> Any:
         if isinstance(theta, np.ndarray) and isinstance(observation, np.ndarray):

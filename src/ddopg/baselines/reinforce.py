@@ -26,6 +26,7 @@ from ddopg.core.seeding import make_rng
 from ddopg.envs.adapter import problem_from_env
 from ddopg.policies import Policy, clipped, mlp, squashed
 from ddopg.rollouts.stepping import iterate_steps
+from ddopg.support.compilation import in_float32
 
 RIDGE = 1e-5  # of the baseline's least squares
 FURTHEST = 10.0  # observations are clipped to it in the baseline's features
@@ -169,6 +170,7 @@ def play_episode(
     return Episode(np.stack(seen), np.stack(inputs), np.stack(raw_actions), np.asarray(rewards))
 
 
+@in_float32
 @partial(jax.jit, static_argnames=("mean", "learning_rate"))
 def _update(
     parameters: Parameters, opt_state: optax.OptState, batch: Batch, mean: Policy, learning_rate: float

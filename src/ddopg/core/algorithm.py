@@ -28,6 +28,7 @@ from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
 from ddopg.core.types import SurrogateData, Trajectory
 from ddopg.errors import unknown
 from ddopg.policies import Policy
+from ddopg.support.compilation import in_float32
 
 
 class Info(NamedTuple):
@@ -89,6 +90,7 @@ def check_names(config: Config) -> None:
             raise unknown(f"value of {field}", name, table)
 
 
+@in_float32
 def init(policy: Policy, config: Config, seed: int) -> State:
     """θ₀ and an empty memory.
 
@@ -112,6 +114,7 @@ def init(policy: Policy, config: Config, seed: int) -> State:
     )
 
 
+@in_float32
 def ask(
     state: State, policy: Policy, config: Config, number: int | None = None
 ) -> tuple[State, tuple[Proposal, ...]]:
@@ -127,6 +130,7 @@ def ask(
     return state._replace(asked=state.asked + number, pending=state.pending + proposals), proposals
 
 
+@in_float32
 def tell(
     state: State,
     proposal: Proposal,
@@ -156,6 +160,7 @@ def tell(
     return _take_turn(state, proposal, trajectory._replace(theta=proposal.theta), policy, config, cache)
 
 
+@in_float32
 def add(
     state: State,
     trajectory: Trajectory,

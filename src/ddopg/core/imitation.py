@@ -20,6 +20,7 @@ from ddopg.core.problem import Problem
 from ddopg.core.types import Trajectory, check_trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.policies import Policy
+from ddopg.support.compilation import in_float32
 
 STARTS = 4  # random ones of a network that the fit begins with; a linear policy begins at 0
 STEPS = 500  # of the fit at most
@@ -61,6 +62,7 @@ def check_fits(trajectory: Any, problem: Problem) -> None:
     check_trajectory(trajectory)
 
 
+@in_float32
 def fit_policy(policy: Policy, trajectory: Trajectory) -> Fit:
     """The policy that acted, if the trajectory names it, else the nearest one; and its misfit."""
     size = trajectory.theta.size

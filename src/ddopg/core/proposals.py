@@ -15,6 +15,7 @@ from ddopg.core.param_scaling import param_scale, sample_constant_policy, sample
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.state import Proposal, State
 from ddopg.policies import Policy
+from ddopg.support.compilation import in_float32
 
 MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
@@ -74,6 +75,7 @@ def recheck_share(state: State, config: Config) -> float:
 
 
 @lru_cache(maxsize=8)
+@in_float32
 def initial_params(policy: Policy, seed: int, count: int = 0) -> np.ndarray:
     """The policy class' own random initialisation, (D,)."""
     return np.asarray(policy.init(jax.random.key(draw_seed(seed, count, "initial policy"))), np.float32)

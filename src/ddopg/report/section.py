@@ -25,6 +25,7 @@ from ddopg.core.types import Estimate, SurrogateData
 from ddopg.policies import Policy
 from ddopg.report.numbers import encode_array, round_number, round_numbers
 from ddopg.storage.reading import Reading
+from ddopg.support.compilation import in_float32
 
 POINTS = 81  # of each line, the incumbent in the middle
 MOST_TRAJECTORIES = 100  # whose distances are kept; a page must stay small
@@ -55,6 +56,7 @@ class Sample(NamedTuple):
     reward_scale: float  # of the data
 
 
+@in_float32
 def build_section(reading: Reading) -> dict[str, Any]:
     """Build what the page needs to draw the surrogate of a run.
 

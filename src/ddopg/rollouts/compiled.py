@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -17,16 +16,12 @@ from ddopg.core.types import Trajectory
 from ddopg.envs.base import Task, initial_observation
 from ddopg.envs.environment import Environment
 from ddopg.policies import Policy
+from ddopg.support.compilation import MIXES_PRECISIONS, enable_x64, in_float32
 
 _TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)  # they change nothing that a rollout shows
 _FAST_COMPILATION = {
     "xla_cpu_use_fusion_emitters": False
 }  # compiles in a third of the time, and runs as fast
-
-_MIXES_PRECISIONS = hasattr(
-    jax, "enable_x64"
-)  # since JAX 0.8; before, a constant in a policy could spoil the program
-_float64: Any = jax.enable_x64 if _MIXES_PRECISIONS else import_module("jax.experimental").enable_x64
 
 
 def find_task(env: gym.Env) -> Task | None:
@@ -49,7 +44,7 @@ def play_compiled(
     task = inner.task if type(inner) is Environment else None
     if task is None or inner.render_mode is not None or horizon > limit:
         return None
-    if jax.default_backend() != "cpu" or not (_MIXES_PRECISIONS or policy.bind):
+    if jax.default_backend() != "cpu" or not (MIXES_PRECISIONS or policy.bind):
         return None
     if len(policy.action_scale) != task.action_size:
         return None
@@ -57,11 +52,12 @@ def play_compiled(
         start = initial_observation(task, seed)
     except gym.error.Error:
         return None
-    with _float64(True):
+    with enable_x64(True):
         rows = np.asarray(_compile_episode()(task, policy, theta, start, horizon))
     return _to_trajectory(rows, task.observation_size, theta, seed) if np.isfinite(rows).all() else None
 
 
+@in_float32
 def simulate(task: Task, policy: Policy, theta: Any, starts: Any, horizon: int | None = None) -> Array:
     """Play B episodes as one compiled program.
 
@@ -102,7 +98,7 @@ def _run_episode(task: Task, policy: Policy, theta: Array, start: Any, horizon: 
     def step(carry: tuple) -> tuple:
         count, _, state, rows = carry
         seen = task.observe(state, JAX).astype(jnp.float32)
-        with _float64(False):
+        with enable_x64(False):
             action = jnp.asarray(policy.act(theta, seen), jnp.float32)
         asked: Any = action.astype(start.dtype)
         after = task.step(state, asked, JAX)

@@ -23,6 +23,7 @@ from ddopg.core.policy_update import init_opt_state
 from ddopg.core.state import Incumbent, Proposal, State
 from ddopg.errors import ArtefactError, require
 from ddopg.storage.tensors import Spec, read_header, read_tensors, write_tensors
+from ddopg.support.compilation import in_float32
 
 VERSION = 1
 """Of the bytes; every change of a name, a type or a meaning is another version."""
@@ -177,6 +178,7 @@ def _join_proposals(pending: list[dict[str, Any]], params: np.ndarray) -> tuple[
     )
 
 
+@in_float32
 def _describe_opt_state(size: int, config: Config) -> tuple[jax.ShapeDtypeStruct, ...]:
     """Shapes and types of the leaves of the optimiser's state; no array is made."""
     return jax.eval_shape(lambda: init_opt_state(size, config))

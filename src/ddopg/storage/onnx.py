@@ -17,12 +17,14 @@ from ddopg._version import __version__
 from ddopg.core.answers import float32_bounds
 from ddopg.errors import MissingPackageError
 from ddopg.storage.policy_file import KEY, TrainedPolicy, describe
+from ddopg.support.compilation import in_float32
 from ddopg.support.files import write_atomically
 
 OPSET = 18  # read by onnxruntime since 1.14 (2023): a robot's runtime is rarely the newest
 INPUT, OUTPUT = "observation", "action"
 
 
+@in_float32
 def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
     """Write the policy as ONNX: `observation` (batch, O) → `action` (batch, A), both float32; whole or not at all.
 

@@ -1,11 +1,33 @@
-"""JAX's persistent compilation cache: the second run of a program starts without compiling it again."""
+"""Settings of JAX for our programs: the persistent cache of compiled ones, and the precision they compute in."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import jax
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MIXES_PRECISIONS = hasattr(jax, "enable_x64")  # since JAX 0.8; before, a constant could spoil a program
+enable_x64: Any = jax.enable_x64 if MIXES_PRECISIONS else import_module("jax.experimental").enable_x64
+"""A context in which JAX computes in float64 (True), or in float32 (False), whatever the user's program has set."""
+
+
+def in_float32(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function compute as if float64 were not switched on, so that a run is the same in every program."""
+
+    @wraps(function)
+    def compute(*arguments: P.args, **options: P.kwargs) -> T:
+        with enable_x64(False):
+            return function(*arguments, **options)
+
+    return compute
 
 
 def keep_compiled_programs() -> None:
