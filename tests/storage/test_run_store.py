@@ -2,10 +2,12 @@
 
 import json
 import math
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 
 import gymnasium as gym
@@ -13,10 +15,13 @@ import numpy as np
 import pytest
 
 import ddopg
+from ddopg.cli.main import main
+from ddopg.core import algorithm
 from ddopg.core.types import Evaluation
 from ddopg.errors import ArtefactError, ConfigError, SpaceError, StoreError
 from ddopg.rollouts.playing import rollout
 from ddopg.storage import database as tables
+from ddopg.storage.backup import write_backup
 from ddopg.storage.database import STORE
 from ddopg.storage.reading import open_run, read_run
 from ddopg.storage.run_store import RunStore
@@ -170,6 +175,7 @@ class TestTell:
         statements = []
         agent.store._connection.set_trace_callback(statements.append)
         agent.learn(total_episodes=1)
+        statements = [s for s in statements if s != "PRAGMA wal_checkpoint(PASSIVE)"]
         assert [s for s in statements if s in ("BEGIN IMMEDIATE", "COMMIT")] == ["BEGIN IMMEDIATE", "COMMIT"]
         assert statements[0] == "BEGIN IMMEDIATE"
         assert statements[-1] == "COMMIT"
@@ -300,6 +306,127 @@ class TestTell:
         with pytest.raises(ConfigError, match="recorded from its beginning"):
             agent.record(tmp_path / "run")
 
+    def test_an_interruption_between_disk_and_learner_cannot_tear_them_apart(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=9)
+        (proposal,) = agent.ask()
+        trajectory = rollout(Follow(), agent.policy, proposal.theta, proposal.seed)
+        turn = algorithm.tell(agent.state, proposal.pure, trajectory, agent.policy, agent.config, None)
+        before = agent.store._tip
+        agent.store.tell(proposal.pure, turn.state, turn.info)  # the learner does not hear of it
+        for tip in (agent.store._tip, before):  # nor, the second time, the store itself
+            agent.store._tip = tip
+            with pytest.raises(StoreError, match="is not where this learner left it"):
+                agent.ask()
+        with pytest.raises(StoreError):
+            agent.tell(proposal, trajectory)
+        agent.close()
+        assert len(everything(tmp_path / "run")["rollouts"]) == 10
+
+
+class TestCopies:
+    """The file alone, copied from a run that goes on, is not empty; `ddopg backup` copies all of it."""
+
+    @staticmethod
+    def copy_alone(run, place):
+        place.mkdir()
+        shutil.copy(run / STORE, place / STORE)
+        return place
+
+    def test_the_file_alone_holds_the_rollouts_up_to_a_recent_checkpoint(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        assert read_run(self.copy_alone(tmp_path / "run", tmp_path / "0")).state.memory.size == 0
+        missing = []
+        for told in range(1, 34):
+            agent.learn(total_episodes=1)
+            copy = self.copy_alone(tmp_path / "run", tmp_path / str(told))
+            missing.append(told - len(everything(copy)["rollouts"]))
+        assert min(missing) >= 0
+        assert max(missing) < 10
+
+    def test_after_a_second_the_next_rollout_is_in_the_file_at_once(self, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        for told in (1, 2):
+            time.sleep(1.01)  # as on a robot
+            agent.learn(total_episodes=1)
+            copy = self.copy_alone(tmp_path / "run", tmp_path / str(told))
+            assert len(everything(copy)["rollouts"]) == told
+
+    @pytest.mark.parametrize("content", [None, b"", "header"])
+    def test_an_empty_file_beside_a_log_is_not_begun_again(self, content, tmp_path):
+        agent = ddopg.DDOPG(Follow(), config=quick(), run_directory=tmp_path / "run")
+        agent.learn(total_episodes=3)
+        copy, log = tmp_path / "copy", f"{STORE}-wal"
+        copy.mkdir()
+        if content == "header":
+            with closing(sqlite3.connect(copy / STORE)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+            (copy / log).write_bytes(
+                b"\0" * 32 + (tmp_path / "run" / log).read_bytes()
+            )  # none that SQLite reads
+        else:
+            if content is not None:
+                (copy / STORE).write_bytes(content)
+            shutil.copy(tmp_path / "run" / log, copy / log)
+        before = (copy / log).read_bytes()
+        with pytest.raises(
+            StoreError, match=rf"is empty, and {log} beside it has [\d,]+ bytes.*choose another dir"
+        ):
+            learnt(copy, 1)
+        if content is not None:
+            for opened in (RunStore.resume, read_run):
+                with pytest.raises(
+                    ArtefactError, match=rf"holds no run. But {log} beside it has .* Put that one back"
+                ):
+                    opened(copy)
+        assert (copy / log).read_bytes() == before
+        begin = ["begin", str(copy), "--observations", "1", "--low", "-1", "--high", "1", "--horizon", "3"]
+        assert (
+            main(begin) == main(["train", "cartpole", "--out", str(copy), "--episodes", "1", "--quiet"]) == 2
+        )
+        assert (copy / log).read_bytes() == before
+
+    def test_an_empty_file_without_its_log_names_the_log(self, tmp_path):
+        with closing(sqlite3.connect(tmp_path / STORE)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        for opened in (RunStore.resume, read_run):
+            with pytest.raises(
+                ArtefactError, match=f"its rollouts are in {STORE}-wal .* ddopg backup DIR FILE"
+            ):
+                opened(tmp_path)
+
+    def test_a_backup_of_a_run_that_goes_on_is_a_run(self, tmp_path, capsys):
+        agent = ddopg.DDOPG(Follow(), config=quick(), seed=3, run_directory=tmp_path / "run")
+        for told in (9, 16):
+            agent.learn(total_episodes=told - agent.state.memory.size)
+            target = tmp_path / "copies" / f"{told}[b]" / STORE
+            assert main(["backup", str(tmp_path / "run"), str(target)]) == 0
+            assert capsys.readouterr().out == f"backup: {target} ({told} rollouts)\n"
+            assert [path.name for path in target.parent.iterdir()] == [STORE]
+        agent.learn(total_episodes=6)
+        agent.close()
+        resumed(target.parent, 6)
+        assert everything(target.parent) == everything(tmp_path / "run")
+
+    def test_a_backup_replaces_nothing_and_says_what_it_cannot_do(self, tmp_path, capsys):
+        learnt(tmp_path / "run", 2)
+        (tmp_path / "file").write_text("mine")
+        before = (tmp_path / "run" / STORE).read_bytes()
+        for target, message in (
+            ("file", "is there already"),
+            (f"run/{STORE}", "is there already"),
+            ("run", "is there already"),
+            ("file/below", "cannot write .* the run is untouched"),
+            (f"{'x' * 300}", "cannot write .* the run is untouched"),
+        ):
+            with pytest.raises(StoreError, match=message):
+                write_backup(tmp_path / "run", tmp_path / target)
+        assert (tmp_path / "run" / STORE).read_bytes() == before
+        assert (tmp_path / "file").read_text() == "mine"
+        assert main(["backup", str(tmp_path), str(tmp_path / "new")]) == 2
+        assert f"holds no {STORE}" in capsys.readouterr().err
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
+
 
 class TestOneWriter:
     def test_a_second_process_is_refused(self, tmp_path):
@@ -335,7 +462,7 @@ class TestOneWriter:
             leftover.unlink()
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-        with pytest.raises(ArtefactError, match="holds no run yet"):
+        with pytest.raises(ArtefactError, match=r"is empty: it holds no run\. .* begin it again"):
             RunStore.resume(tmp_path / "run")
         assert learnt(tmp_path / "run", 2).state.memory.size == 2
 

@@ -14,6 +14,7 @@ from ddopg._version import __version__
 from ddopg.cli.options import (
     Add,
     Ask,
+    Backup,
     Begin,
     Bench,
     Evaluate,
@@ -41,6 +42,7 @@ COMMANDS: dict[type, str] = {
     Play: "policy:play",
     Export: "policy:export",
     Report: "report:report",
+    Backup: "backup:backup",
     Ask: "robot:ask",
     Tell: "robot:tell",
     Add: "robot:add",
@@ -51,7 +53,20 @@ COMMANDS: dict[type, str] = {
 """Options of a command → the module of this folder and the function that carry it out, in the order of the help."""
 
 Command = (
-    Train | Resume | Evaluate | Play | Export | Report | Begin | Ask | Tell | Add | Bench | Tune | Figure
+    Train
+    | Resume
+    | Evaluate
+    | Play
+    | Export
+    | Report
+    | Backup
+    | Begin
+    | Ask
+    | Tell
+    | Add
+    | Bench
+    | Tune
+    | Figure
 )
 
 

@@ -152,6 +152,19 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """Copy a run into one file, also while it goes on.
+
+    To make a run of it again, put it alone into a directory, called run.sqlite: ddopg resume goes on with that.
+    """
+
+    directory: Directory
+    """The directory of the run."""
+    target: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
+    """The new file; nothing is replaced."""
+
+
+@dataclass(frozen=True)
 class Begin:
     """Begin a run with a machine that speaks by files: it reads policies and writes logs."""
 

@@ -11,13 +11,13 @@ import os
 import sqlite3
 import urllib.parse
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from filelock import BaseFileLock
 
-from ddopg.errors import ArtefactError, StoreError, cannot_write_into, require
-from ddopg.storage.guard import READING, WRITING, guard_statements
+from ddopg.errors import ArtefactError, DDOPGError, StoreError, cannot_write_into, require
+from ddopg.storage.guard import READING, WRITING, guard_statements, log_of, measure
 from ddopg.support.locks import acquire_lock
 
 SCHEMA = 2
@@ -58,12 +58,17 @@ def create(path: Path) -> sqlite3.Connection:
 
 
 def open_existing(path: Path) -> sqlite3.Connection:
-    """A file written by `create`; anything else gets an `ArtefactError`."""
-    _require_database(path)
+    """A file written by `create`; anything else gets an `ArtefactError`.
+
+    It is checked before it is opened for writing: SQLite would remove a log that does not belong to the file.
+    """
+    open_to_read(path).close()
     connection = _connect(path, "rw")
     with guard_statements(path, READING, connection):
-        _check(connection, path)
         _prepare(connection)
+        connection.execute("BEGIN IMMEDIATE")  # what cannot be written is said before a rollout is made
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        connection.execute("ROLLBACK")
     return connection
 
 
@@ -73,25 +78,56 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     Where there is no write-ahead log, nobody is at work, and SQLite is kept from making one.
     """
     _require_database(path)
-    log = path.with_name(f"{path.name}-wal")
-    connection = _connect(path, "ro" if log.exists() else "ro&immutable=1")
-    with guard_statements(path, READING, connection):
-        connection.execute("BEGIN")  # everything is read from one instant
-        _check(connection, path)
+    connection = _connect(path, "ro" if log_of(path).exists() else "ro&immutable=1")
+    with ExitStack() as opened:
+        opened.callback(connection.close)
+        with guard_statements(path, READING, connection):
+            connection.execute("BEGIN")  # everything is read from one instant
+            _check(connection, path)
+        opened.pop_all()
     return connection
+
+
+def require_no_run(path: Path) -> None:
+    """Refuse a place where something was committed, or where a log beside an empty file may still hold it.
+
+    Raises:
+        StoreError: where a new run would take its place.
+    """
+    log = log_of(path)
+    require(
+        is_empty(path),
+        f"{path.parent} already holds a run; go on with ddopg resume {path.parent}, or choose another one",
+        StoreError,
+    )
+    require(
+        measure(log) == 0,
+        f"{path} is empty, and {_describe_log(log)}. To begin a new run, choose another directory; if nothing was "
+        f"ever told here, remove {log.name}",
+        StoreError,
+    )
 
 
 def is_empty(path: Path) -> bool:
     """Whether nothing was ever committed there: no file, or one without tables (a kill at the first instant)."""
-    if not path.exists() or path.stat().st_size == 0:
-        return True
-    with suppress(sqlite3.Error):
-        connection = _connect(path, "rw")
+    if measure(path) == 0:
+        return True  # not opened: SQLite would remove the log of an empty file
+    with suppress(sqlite3.Error, DDOPGError):
+        connection = _connect(path, "ro" if log_of(path).exists() else "ro&immutable=1")
         try:
             return connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
         finally:
             connection.close()
     return False
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Move what was committed from the log into the file, as far as no reader needs it where it is.
+
+    What cannot be moved now is as safe as before, and moved another time.
+    """
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 @contextmanager
@@ -152,8 +188,27 @@ def _require_database(path: Path) -> None:
         raise ArtefactError(
             f"cannot read {path}: {error.strerror or error}; give the directory of a run"
         ) from error
+    require(magic != b"" or measure(log_of(path)) == 0, _explain_empty(path), ArtefactError)
     require(
         magic == MAGIC, f"{path} is not a run of ddopg: expected an SQLite file, got {magic!r}", ArtefactError
+    )
+
+
+def _explain_empty(path: Path) -> str:
+    log = log_of(path)
+    if measure(log) > 0:
+        return f"{path} is empty: it holds no run. But {_describe_log(log)}"
+    return (
+        f"{path} is empty: it holds no run. If it is a copy, its rollouts are in {log.name} beside the original: "
+        "copy that one along while nobody writes, or copy with ddopg backup DIR FILE at any time. If the run was "
+        "stopped at its first instant, begin it again"
+    )
+
+
+def _describe_log(log: Path) -> str:
+    return (
+        f"{log.name} beside it has {measure(log):,} bytes, which may be rollouts: they belong to the {STORE} that "
+        "it was written with. Put that one back and go on with ddopg resume"
     )
 
 
@@ -178,11 +233,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     expected = _list_expected_schema()
     found = _list_schema(connection, len(expected) + 1)
-    require(
-        bool(found) or application != 0,
-        f"{path} holds no run yet: it was stopped at its first instant; start it again",
-        ArtefactError,
-    )
+    require(bool(found) or application != 0, _explain_empty(path), ArtefactError)
     require(
         application == APPLICATION,
         f"{path} is an SQLite file, but not a run of ddopg: expected the application id {APPLICATION}, "

@@ -1,17 +1,20 @@
 """The run store: every rollout, the learner's state and its log in one SQLite file, `run.sqlite`.
 
 One transaction per `tell`, and its cost does not grow with what is stored: a rollout is one new row, and the row of
-the state is replaced. Every row carries a checksum (SHA-256), so a flipped bit is found when the run is opened.
+the state is replaced. SQLite writes both into its log; a checkpoint moves them into the file itself, after ten
+transactions at the latest. Every row carries a checksum (SHA-256), so a flipped bit is found when the run is opened.
 docs/run-format.md describes the file for readers of any kind.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 import weakref
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ddopg.core.algorithm import Info
 from ddopg.core.state import Proposal, State
@@ -22,6 +25,17 @@ from ddopg.storage import database, reading, rows
 from ddopg.storage.codec import encode_state
 from ddopg.storage.guard import WRITING, guard_statements
 from ddopg.storage.policy_file import require_class
+
+CHECKPOINT_WRITES, CHECKPOINT_SECONDS = 10, 1.0
+"""After so many transactions, or so long after the last time, what is in the log moves into the file itself."""
+
+
+class Tip(NamedTuple):
+    """Where a store stands: what the next transaction goes on from."""
+
+    rollouts: int
+    chain: bytes  # checksum of the last rollout
+    state: bytes  # checksum of the state
 
 
 class RunStore:
@@ -38,13 +52,14 @@ class RunStore:
         directory: Path,
         description: Description,
         connection: sqlite3.Connection,
-        chain: bytes,
+        tip: Tip,
         held: ExitStack,
     ) -> None:
         self.directory, self.path = directory, directory / database.STORE
         self.description = description
         self._connection = connection
-        self._chain = chain  # checksum of the last rollout
+        self._tip = tip
+        self._writes, self._checkpointed = 0, time.monotonic()  # since the last checkpoint; when that was
         self._close = weakref.finalize(self, held.close)  # the connection, then the lock
 
     @classmethod
@@ -63,18 +78,16 @@ class RunStore:
         with ExitStack() as held:
             held.callback(database.lock_directory(directory, create=True).release)
             path = directory / database.STORE
-            require(
-                database.is_empty(path),
-                f"{directory} already holds a run; go on with ddopg resume {directory}, or choose another one",
-                StoreError,
-            )
+            database.require_no_run(path)
             connection = held.enter_context(closing(database.create(path)))
             with guard_statements(path, WRITING, connection):
                 connection.executemany("INSERT INTO run VALUES (?, ?)", texts.items())
-                connection.execute("INSERT INTO state VALUES (?, ?)", _state_row(content, b""))
+                connection.execute("INSERT INTO state VALUES (?, ?)", (content, rows.digest(b"", content)))
                 connection.execute("COMMIT")
+            database.checkpoint(connection)
             database.sync_directory(directory)
-            return cls(directory, description, connection, b"", held.pop_all())
+            tip = Tip(0, b"", rows.digest(b"", content))
+            return cls(directory, description, connection, tip, held.pop_all())
 
     @classmethod
     def resume(cls, directory: Path, network: Policy | None = None) -> tuple[RunStore, State]:
@@ -96,32 +109,40 @@ class RunStore:
                 about = reading.fetch_description(connection)
                 require_class(str(path), about.own_policy, network)
                 state, chain = reading.fetch_state(connection, about, network)
-            return cls(directory, about, connection, chain, held.pop_all()), state
+                (checksum,) = connection.execute("SELECT checksum FROM state").fetchone()
+            database.checkpoint(connection)
+            tip = Tip(state.memory.size, chain, checksum)
+            return cls(directory, about, connection, tip, held.pop_all()), state
 
     def save_state(self, state: State) -> None:
         """Proposals were handed out: they can be told by another process, or after a crash."""
         content = encode_state(state)
-        with database.transaction(self._connection, self.path):
-            self._replace_state(content, self._chain)
+        tip = Tip(state.memory.size, self._tip.chain, rows.digest(self._tip.chain, content))
+        self._require_together(tip.rollouts == self._tip.rollouts)
+        with self._transaction():
+            self._replace_state(content, tip)
+        self._tip = tip
 
     def tell(self, proposal: Proposal, state: State, info: Info) -> None:
         """The newest rollout of the memory, the state after it and its row of the log: one transaction."""
         number, value = state.memory.size, float(state.memory.returns[-1])
         row = rows.rollout_to_row(number, proposal, state.memory.trajectories[-1], value, info)
-        content, chain = encode_state(state), rows.digest(self._chain, *row)
-        with database.transaction(self._connection, self.path):
+        content, chain = encode_state(state), rows.digest(self._tip.chain, *row)
+        tip = Tip(number, chain, rows.digest(chain, content))
+        self._require_together(tip.rollouts == self._tip.rollouts + 1)
+        with self._transaction():
             self._insert("rollout", (*row, chain))
-            self._replace_state(content, chain)
-        self._chain = chain
+            self._replace_state(content, tip)
+        self._tip = tip
 
     def add_evaluation(self, row: Evaluation) -> None:
         """The incumbent was evaluated."""
-        with database.transaction(self._connection, self.path):
+        with self._transaction():
             self._insert("evaluation", (*row, rows.digest(*row)))
 
     def add_failure(self, failure: Failure) -> None:
         """A rollout could not be used."""
-        with database.transaction(self._connection, self.path):
+        with self._transaction():
             (number,) = self._connection.execute("SELECT count(*) + 1 FROM failure").fetchone()
             row = (number, *failure)
             self._insert("failure", (*row, rows.digest(*row)))
@@ -148,10 +169,29 @@ class RunStore:
     def _insert(self, table: str, row: tuple) -> None:
         self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
-    def _replace_state(self, content: bytes, chain: bytes) -> None:
-        self._connection.execute("UPDATE state SET content = ?, checksum = ?", _state_row(content, chain))
+    def _replace_state(self, content: bytes, tip: Tip) -> None:
+        """Only what this writer wrote last is replaced; the checksum covers that of the last rollout too."""
+        replaced = self._connection.execute(
+            "UPDATE state SET content = ?, checksum = ? WHERE checksum = ?",
+            (content, tip.state, self._tip.state),
+        )
+        self._require_together(replaced.rowcount == 1)
 
+    def _require_together(self, together: bool) -> None:
+        """An interruption that could wait no longer may have come between the disk and the learner."""
+        require(
+            together,
+            f"{self.path} is not where this learner left it: a write was interrupted, or another program has written "
+            f"there. Nothing was written now; go on with DDOPG.resume({str(self.directory)!r})",
+            StoreError,
+        )
 
-def _state_row(content: bytes, chain: bytes) -> tuple[bytes, bytes]:
-    """The row of the table `state`; its checksum covers that of the last rollout too."""
-    return content, rows.digest(chain, content)
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with database.transaction(self._connection, self.path):
+            yield
+        self._writes += 1
+        now = time.monotonic()
+        if self._writes >= CHECKPOINT_WRITES or now - self._checkpointed >= CHECKPOINT_SECONDS:
+            database.checkpoint(self._connection)
+            self._writes, self._checkpointed = 0, time.monotonic()
