@@ -43,7 +43,7 @@ def run(*command):
     done = subprocess.run(command, capture_output=True, text=True)
     said.append([done.returncode, done.stderr])
 
-run("mount", "-t", "tmpfs", "-o", "size=500k", "tmpfs", place)
+run("mount", "-t", "tmpfs", "-o", "size=220k", "tmpfs", place)
 run(*ddopg, "train", "cartpole", "--episodes", "60", "--out", place + "/run", *options)
 run("mount", "-o", "remount,ro", place)
 run(*ddopg, "resume", place + "/run", "--quiet")
@@ -75,9 +75,67 @@ def test_a_full_disk_and_a_read_only_one_stop_a_run_which_goes_on_where_there_is
     assert everything(tmp_path / "out") == whole
 
 
+READ_ONLY = """
+import json, os, subprocess, sys
+
+place, ddopg, options = json.loads(sys.argv[1])
+said = []
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    said.append([done.returncode, done.stderr])
+
+def mount(*options):
+    subprocess.run(["mount", *options], check=True)
+
+def try_all(directory):
+    run(*ddopg, "resume", directory, "--quiet")
+    run(*ddopg, "report", directory, "-o", os.path.dirname(place) + "/report.html")
+    run(*ddopg, "evaluate", directory, "--episodes", "2")
+
+mount("-t", "tmpfs", "tmpfs", place)
+program = "import os, sys, ddopg; agent = ddopg.DDOPG('cartpole', run_directory=sys.argv[1]); "
+program += "agent.learn(total_episodes=3); agent.save(sys.argv[1] + '/policy.safetensors'); "
+for name in ("killed", "file", "closed"):
+    end = "agent.close()" if name == "closed" else "os._exit(0)"
+    subprocess.run([sys.executable, "-c", program + end, f"{place}/{name}"], check=True)
+os.remove(f"{place}/killed/run.sqlite-shm")  # as on a copy: it can be made again, but not here
+mount("--bind", f"{place}/file/run.sqlite", f"{place}/file/run.sqlite")
+mount("-o", "remount,bind,ro", f"{place}/file/run.sqlite")
+try_all(f"{place}/file")
+mount("-o", "remount,ro", place)
+try_all(f"{place}/killed")
+try_all(f"{place}/closed")
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.skipif(not can_mount(), reason="this system lets nobody mount")
+def test_what_cannot_be_written_is_named_and_not_called_damaged(tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    arguments = json.dumps([str(place), DDOPG, OPTIONS])
+    command = ["unshare", "-rm", sys.executable, "-c", READ_ONLY, arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    print(json.dumps(said, indent=1))
+    codes = [code for code, _ in said]
+    assert codes == [2, 0, 0, 2, 2, 0, 2, 0, 0], said
+    assert f"{place}/file/run.sqlite cannot be written, and SQLite has to write there" in said[0][1]
+    for _, shown in said[3:5]:
+        assert (
+            f"{place}/killed cannot be written, and SQLite has to write there. Make it writable, or copy"
+            in shown
+        )
+    assert f"cannot write into {place}/closed: Read-only file system" in said[6][1]
+    for _, shown in said:
+        assert "damaged" not in shown
+        assert "Traceback" not in shown
+
+
 def test_a_file_that_may_not_grow_stops_a_run_which_goes_on_when_it_may(tmp_path, whole):
     out = tmp_path / "run"
-    code = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, -1)); "
+    code = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, -1)); "
     code += "runpy.run_module('ddopg', run_name='__main__')"
     command = [sys.executable, "-c", code, "train", "cartpole", "--episodes", "60", "--out", out, *OPTIONS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
