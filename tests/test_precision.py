@@ -77,7 +77,12 @@ def ordinary(tmp_path_factory):
     return learn(tmp_path_factory.mktemp("ordinary"), {}, NOTHING, NOTHING)
 
 
-@pytest.mark.parametrize("name", SWITCHES)
+QUICK = "the variable"  # the others take a process each, and are slow
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SWITCHES]
+)
 def test_what_the_program_around_it_has_switched_on_changes_no_bit_of_a_run(name, ordinary, tmp_path):
     found = learn(tmp_path, *SWITCHES[name])
     assert len(found) == 9

@@ -41,7 +41,7 @@ def test_the_score_is_the_mean_over_all_marks_and_the_longest_budget_decides(tun
         {"env": "swimmer", "budget": 9, "settings": {"batch": 500}, "curve": [[9, 2.5]]},
         {"env": "swimmer", "budget": 3, "settings": {"batch": 1000}, "curve": [[3, 9.0]]},
     ]
-    monkeypatch.setattr(tuning.bench, "finished", lambda directory: dict(enumerate(runs)))
+    monkeypatch.setattr(tuning.bench, "read_finished", lambda directory: dict(enumerate(runs)))
     rows = tuning.scores("trpo")["swimmer", 9]
     assert rows == {"{}": [3.0, 1.0], '{"batch": 500}': [2.5]}
     assert tuning.ranking(rows) == ['{"batch": 500}', "{}"]

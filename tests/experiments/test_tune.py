@@ -400,6 +400,24 @@ class TestCommand:
             assert len({tuple(t.params.values()) for t in ended}) == 4
         assert (tmp_path / "a" / "preset.json").exists()
 
+    def test_a_trial_that_ends_just_after_it_was_looked_at_is_not_waited_for(self, monkeypatch):
+        finished = 0
+
+        def look(study):
+            nonlocal finished
+            finished, before = 1, finished
+            return before
+
+        def count(study):
+            return Counter(COMPLETE=finished, RUNNING=1 - finished)
+
+        monkeypatch.setattr(studies, "count_finished", look)
+        monkeypatch.setattr(studies, "count_states", count)
+        monkeypatch.setattr(studies, "revive", lambda study: pytest.fail("waits for what has ended"))
+        monkeypatch.setattr(studies, "has_work_left", lambda study, wanted: False)
+        monkeypatch.setattr(tuning, "PATIENCE", 0.0)
+        assert tuning._all_finished(None, None, parse(["tune", WORLD, "--trials", "1", "--quiet"]))
+
     def test_an_interrupted_search_gives_its_trial_back(self, tmp_path):
         options = [WORLD, "--trials", "2", *QUICK, "--out", tmp_path]
         with start(*options) as first:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -123,22 +124,24 @@ def _make_directory(out: Path) -> Path:
 
 def _all_finished(study: optuna.Study, plan: Plan, command: Tune) -> bool:
     """Run trials until all are finished, here or elsewhere; a helper leaves when nothing is left to begin."""
-    while (missing := command.trials - studies.count_finished(study)) > 0:
+    while True:
+        before = studies.count_states(study)  # looked at first: what changes from now on ends the waiting
+        missing = command.trials - studies.count_finished(study)
+        if missing <= 0:
+            return True
         if studies.has_work_left(study, command.trials):
             trials.run(study, plan, command.trials, _choose_place(command), command.quiet)
         elif not command.compare:
             print(f"{missing} trials are still being run by other processes")
             return False
         else:
-            _wait(study, missing, command)
-    return True
+            _wait(study, before, missing, command)
 
 
-def _wait(study: optuna.Study, missing: int, command: Tune) -> None:
+def _wait(study: optuna.Study, before: Counter[TrialState], missing: int, command: Tune) -> None:
     """Until another process has finished a trial, or is found dead."""
     if not command.quiet:
         print(f"waiting for {missing} trials of other processes", file=sys.stderr)
-    before = studies.count_states(study)
     while studies.count_states(study) == before:
         time.sleep(PATIENCE)
         studies.revive(study)
