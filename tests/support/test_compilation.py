@@ -14,16 +14,16 @@ if os.environ.pop("NOBODY", None):  # `docker run --user`: a number that is no u
     pwd.getpwuid = {{}}.__getitem__
 sys.path.insert(0, {root!r})
 from tests.probes import Follow
-agent = ddopg.DDOPG(Follow(), seed=0).learn(total_episodes=9)
+agent = ddopg.DDOPG(Follow(), seed=0).learn(total_episodes={episodes})
 print(jax.config.jax_compilation_cache_dir)
 """
 
 
-def learn(**environment):
+def learn(episodes=1, **environment):
     root = str(Path(__file__).parents[2])
     clean = {k: v for k, v in os.environ.items() if k not in ("DDOPG_CACHE", "JAX_COMPILATION_CACHE_DIR")}
     done = subprocess.run(
-        [sys.executable, "-c", CODE.format(root=root)],
+        [sys.executable, "-c", CODE.format(root=root, episodes=episodes)],
         env=clean | environment,
         capture_output=True,
         text=True,
@@ -39,10 +39,10 @@ def programs(path):
 
 def test_a_second_run_compiles_nothing_new(tmp_path):
     place = str(tmp_path / "cache")
-    assert learn(DDOPG_CACHE=place) == place
+    assert learn(9, DDOPG_CACHE=place) == place
     first = programs(place)
     assert first
-    learn(DDOPG_CACHE=place)
+    learn(9, DDOPG_CACHE=place)
     assert programs(place) == first
 
 
