@@ -50,10 +50,12 @@ class DisplayError(DDOPGError, RuntimeError):
 
 
 class MissingPackageError(DDOPGError, ImportError):
-    """A package of an optional extra that is not installed; the message says how to get it."""
+    """A package that is not installed, of an optional extra or without a build for this machine; the message says
+    how to get it, or where."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f'{what}, which is not installed; get it with pip install "ddopg[{extra}]"')
+    def __init__(self, what: str, extra: str = "", remedy: str = "") -> None:
+        remedy = remedy or f'get it with pip install "ddopg[{extra}]"'
+        super().__init__(f"{what}, which is not installed; {remedy}")
 
 
 class UnknownNameError(ConfigError):

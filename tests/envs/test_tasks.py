@@ -10,7 +10,6 @@ import pytest
 
 from ddopg.envs import ENVS, TASKS, tasks
 from ddopg.envs.adapter import SHORT_NAMES, make
-from ddopg.errors import SpaceError
 from ddopg.experiments.bench.stats import REFERENCES, SOLVED
 
 FOLDERS = [path.parent for path in Path(tasks.__file__).parent.glob("*/__init__.py")]
@@ -52,12 +51,6 @@ class TestEveryTask:
         assert solved == spec.solved
         (horizon,) = re.findall(rf"^\| `{spec.id}` \|[^|]*\| (\d+)", PAGE, re.M)
         assert int(horizon) == spec.horizon
-
-
-def test_a_missing_box2d_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "Box2D", None)
-    with pytest.raises(SpaceError, match=r"ddopg/MountainCar-v0: .*Box2D"):
-        make("mountaincar")
 
 
 def test_the_tables_of_thresholds_load_no_gymnasium():

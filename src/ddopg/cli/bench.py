@@ -25,7 +25,7 @@ def bench(command: Bench) -> int:
     wanted = jobs.plan_jobs(
         command.envs, command.methods, command.seeds, command.steps, episodes=command.eval_episodes
     )
-    jobs.check_jobs(wanted)
+    jobs.check_jobs(wanted, benchmark.read_finished(command.out))
     failures = benchmark.complete(wanted, command.out, _choose_executor(command), command.quiet)
     console = Console()
     benchmark.print_table(wanted, command.out, console)

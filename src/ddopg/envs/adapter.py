@@ -33,6 +33,7 @@ def make(name: str, **options: Any) -> gym.Env:
 
     Raises:
         UnknownNameError: there is no such environment.
+        MissingPackageError: mountaincar without Box2D.
         SpaceError: it needs a module or a package that is not there, or its observations hold images.
 
     Example:

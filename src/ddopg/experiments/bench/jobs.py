@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,11 +74,12 @@ def plan_jobs(
     return [make_job(env, name, seed, budget, episodes) for seed in seeds for env in envs for name in methods]
 
 
-def check_jobs(jobs: Sequence[Job]) -> None:
+def check_jobs(jobs: Sequence[Job], held: Collection[str] = ()) -> None:
     """Refuse jobs that could not work, before anything runs.
 
     Args:
         jobs: of a benchmark.
+        held: keys of jobs that have been run; their tasks need not be there.
 
     Raises:
         ConfigError: if there is none, one is there twice, or a budget, a seed or a number of episodes is impossible.
@@ -95,7 +96,7 @@ def check_jobs(jobs: Sequence[Job]) -> None:
         require(job.budget >= 1, f"the budget must be at least 1 step, got {job.budget}")
         require(job.episodes >= 1, f"an evaluation needs at least 1 episode, got {job.episodes}")
         require(job.seed >= 0, f"seeds must be integers and not negative, got {job.seed}")
-    for env in dict.fromkeys(job.env for job in jobs):
+    for env in dict.fromkeys(job.env for job in jobs if job.key not in held):
         problem_from_env(make(env))
 
 

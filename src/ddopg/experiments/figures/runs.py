@@ -30,10 +30,10 @@ def complete(wanted: Sequence[Job], data: Path, execute: bench.Execute, quiet: b
         The jobs that failed.
 
     Raises:
-        MissingPackageError: if a method lacks its packages; nothing has run then.
+        MissingPackageError: if a method or a task lacks its packages; nothing has run then.
     """
-    jobs.check_jobs(wanted)
     held = bench.read_finished(data)
+    jobs.check_jobs(wanted, held)
     for kind in dict.fromkeys(job.kind for job in wanted if job.key not in held):
         baselines.check_packages(kind)
     return bench.complete(wanted, data, execute, quiet, option="--data")

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def make(render_mode: str | None = None) -> "Environment":
-    """Make `ddopg/MountainCar-v0`, which needs Box2D."""
+    """Make `ddopg/MountainCar-v0`, which needs Box2D; raises `MissingPackageError` without it."""
     from ddopg.envs.environment import Environment
     from ddopg.envs.tasks.mountaincar.drawing import paint
     from ddopg.envs.tasks.mountaincar.physics import MountainCar

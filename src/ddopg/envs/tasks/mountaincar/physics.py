@@ -6,11 +6,14 @@ the engine of the original, and follows it bit for bit. There is therefore no co
 """
 
 import math
+import platform
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ddopg.errors import MissingPackageError
 
 FORCE_LIMIT = 1.0
 GOAL = 0.6
@@ -95,5 +98,17 @@ def _import_box2d() -> Any:
     """Box2D, whose generated bindings warn while loading, and crash if the warning is made an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import Box2D
+        try:
+            import Box2D
+        except ModuleNotFoundError as error:
+            raise MissingPackageError("mountaincar needs the package Box2D", remedy=_advise()) from error
     return Box2D
+
+
+def _advise() -> str:
+    """Say where Box2D can be had: it is a dependency only there (pyproject.toml)."""
+    here = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    return (
+        f"this is {here}, and Box2D is built for Python 3.11 to 3.13 on Linux and Windows with x86-64 and on macOS: "
+        "get it there with pip install Box2D, or take cartpole or swimmer, which do without it"
+    )
