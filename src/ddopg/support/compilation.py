@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -33,11 +34,13 @@ def in_float32(function: Callable[P, T]) -> Callable[P, T]:
 def keep_compiled_programs() -> None:
     """Keep compiled programs in the user's cache directory, unless JAX was told another place.
 
-    `DDOPG_CACHE` names the directory; empty, it turns the cache off.
+    `DDOPG_CACHE` names the directory; empty, it turns the cache off. Each Python has a folder in it: JAX finds the
+    programs of another one under the same names, compresses them otherwise from 3.14 on, and warns of each.
     """
-    place = os.environ.get("DDOPG_CACHE")
-    place = _default() if place is None else place
-    if not place or getattr(jax.config, "jax_compilation_cache_dir", None):
+    given = os.environ.get("DDOPG_CACHE")
+    parent = _default() if given is None else given
+    place = os.path.join(parent, f"python{sys.version_info.major}.{sys.version_info.minor}")
+    if not parent or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     try:
         Path(place).mkdir(parents=True, exist_ok=True)
