@@ -1,65 +1,83 @@
 # Needs Python ≥ 3.11 and make. Everything is installed into .venv; a second call reuses it.
+# Another Python: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+PYTHONS ?= 3.11 3.12 3.13 3.14
+OLDEST ?= python3.11
+BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo help test slow fuzz check lint types docs format hooks clean
+.PHONY: demo help test slow fuzz pythons oldest check lint types docs format hooks clean
 
-demo: .venv/installed                 ## train on cartpole and show the result (what `make` alone does)
+demo: $(VENV)/installed               ## train on cartpole and show the result (what `make` alone does)
 	$(BIN)/ddopg train cartpole --steps 8000 --seed 16
 
 help:                                 ## this list
 	@awk -F ' *## *' '/^[a-z]+:.*##/ { sub(/:.*/, "", $$1); printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: .venv/installed-test            ## the fast test suite
+test: $(VENV)/installed-test          ## the fast test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-slow: .venv/installed-slow            ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
+slow: $(VENV)/installed-slow          ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
-fuzz: .venv/installed-test            ## more than 100,000 hostile files of all kinds, counted
+fuzz: $(VENV)/installed-test          ## more than 100,000 hostile files of all kinds, counted
 	$(BIN)/python -m tests.fuzz
+
+pythons:                              ## the fast test suite on each Python of PYTHONS that is here, in .venv-3.11, .venv-3.12, …
+	@for v in $(PYTHONS); do \
+		if python$$v --version >/dev/null 2>&1; then $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; \
+		else echo "python$$v is not here"; fi; done
+
+oldest: .venv-oldest/installed-test   ## the fast test suite with the oldest packages that pyproject.toml allows, in .venv-oldest
+	.venv-oldest/bin/python -m pytest -n 2 --dist loadfile
 
 check: lint types docs                ## everything that a change must pass: lint, types, docs, tests with 95 % of the lines
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
 
-lint: .venv/installed-dev             ## format and lint, nothing is changed
+lint: $(VENV)/installed-dev           ## format and lint, nothing is changed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: .venv/installed-dev            ## types
+types: $(VENV)/installed-dev          ## types
 	$(BIN)/mypy
 
-docs: .venv/installed-dev             ## the site, into site/; a broken link or an undocumented parameter is an error
+docs: $(VENV)/installed-dev           ## the site, into site/; a broken link or an undocumented parameter is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-format: .venv/installed-dev           ## rewrite the files in the house style
+format: $(VENV)/installed-dev         ## rewrite the files in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-hooks: .venv/installed-dev            ## let git check format, lint and types before each commit
+hooks: $(VENV)/installed-dev          ## let git check format, lint and types before each commit
 	$(PIP) pre-commit
 	$(BIN)/pre-commit install
 
 clean:                                ## remove what the other targets made
-	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/bin/python:
+$(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ddopg needs Python 3.11 or newer, this is " + sys.version)'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 
-.venv/installed: pyproject.toml | .venv/bin/python
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable .
 	touch $@
 
-.venv/installed-test: pyproject.toml | .venv/bin/python
+$(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[test]'
-	touch $@ .venv/installed
+	touch $@ $(VENV)/installed
 
-.venv/installed-slow: pyproject.toml | .venv/bin/python
+$(VENV)/installed-slow: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[test-slow]'
-	touch $@ .venv/installed .venv/installed-test
+	touch $@ $(VENV)/installed $(VENV)/installed-test
 
-.venv/installed-dev: pyproject.toml | .venv/bin/python
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]'
-	touch $@ .venv/installed .venv/installed-test
+	touch $@ $(VENV)/installed $(VENV)/installed-test
+
+.venv-oldest/installed-test: pyproject.toml
+	$(OLDEST) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct --editable '.[test]'
+	touch $@

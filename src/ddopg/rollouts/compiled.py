@@ -16,7 +16,7 @@ from ddopg.core.types import Trajectory
 from ddopg.envs.base import Task, initial_observation
 from ddopg.envs.environment import Environment
 from ddopg.policies import Policy
-from ddopg.support.compilation import MIXES_PRECISIONS, enable_x64, in_float32
+from ddopg.support.compilation import in_float32
 
 _TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)  # they change nothing that a rollout shows
 _FAST_COMPILATION = {
@@ -37,22 +37,20 @@ def play_compiled(
 
     Returns:
         The trajectory, or None where only stepping will do: there is no pure task, or somebody watches; a number is
-        not finite, and stepping says what went wrong; JAX computes on a graphics card, where one small step after
-        another is slow; or it cannot mix precisions and the policy is not one of ours.
+        not finite, and stepping says what went wrong; or JAX computes on a graphics card, where one small step after
+        another is slow.
     """
     inner, limit = _unwrap(env)
     task = inner.task if type(inner) is Environment else None
     if task is None or inner.render_mode is not None or horizon > limit:
         return None
-    if jax.default_backend() != "cpu" or not (MIXES_PRECISIONS or policy.bind):
-        return None
-    if len(policy.action_scale) != task.action_size:
+    if jax.default_backend() != "cpu" or len(policy.action_scale) != task.action_size:
         return None
     try:
         start = initial_observation(task, seed)
     except gym.error.Error:
         return None
-    with enable_x64(True):
+    with jax.enable_x64(True):
         rows = np.asarray(_compile_episode()(task, policy, theta, start, horizon))
     return _to_trajectory(rows, task.observation_size, theta, seed) if np.isfinite(rows).all() else None
 
@@ -98,7 +96,7 @@ def _run_episode(task: Task, policy: Policy, theta: Array, start: Any, horizon: 
     def step(carry: tuple) -> tuple:
         count, _, state, rows = carry
         seen = task.observe(state, JAX).astype(jnp.float32)
-        with enable_x64(False):
+        with jax.enable_x64(False):
             action = jnp.asarray(policy.act(theta, seen), jnp.float32)
         asked: Any = action.astype(start.dtype)
         after = task.step(state, asked, JAX)

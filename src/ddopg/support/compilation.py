@@ -6,18 +6,13 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import jax
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-MIXES_PRECISIONS = hasattr(jax, "enable_x64")  # since JAX 0.8; before, a constant could spoil a program
-enable_x64: Any = jax.enable_x64 if MIXES_PRECISIONS else import_module("jax.experimental").enable_x64
-"""A context in which JAX computes in float64 (True), or in float32 (False), whatever the user's program has set."""
 
 
 def in_float32(function: Callable[P, T]) -> Callable[P, T]:
@@ -25,7 +20,7 @@ def in_float32(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def compute(*arguments: P.args, **options: P.kwargs) -> T:
-        with enable_x64(False):
+        with jax.enable_x64(False):
             return function(*arguments, **options)
 
     return compute
