@@ -5,6 +5,7 @@ import pytest
 
 import ddopg
 from ddopg.envs.adapter import make
+from tests.box2d import needs_box2d
 
 
 def learnt(name, steps, seed):
@@ -22,6 +23,9 @@ def test_the_default_balances_the_pole_within_4000_steps():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(("name", "steps", "worth"), [("mountaincar", 30_000, -75), ("swimmer", 60_000, 350)])
+@pytest.mark.parametrize(
+    ("name", "steps", "worth"),
+    [pytest.param("mountaincar", 30_000, -75, marks=needs_box2d), ("swimmer", 60_000, 350)],
+)
 def test_the_default_learns_the_other_tasks(name, steps, worth, seed):
     assert learnt(name, steps, seed) >= worth

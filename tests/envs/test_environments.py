@@ -15,9 +15,10 @@ from ddopg.envs.tasks.mountaincar import physics as mountaincar
 from ddopg.envs.tasks.mountaincar.drawing import paint as paint_mountaincar
 from ddopg.envs.tasks.swimmer.drawing import paint as paint_swimmer
 from ddopg.envs.tasks.swimmer.mujoco_model import Camera
+from tests.box2d import mark_box2d
 from tests.envs.policies import rewards
 
-IDS = [identifier for identifier, _ in ENVS.values()]
+IDS = mark_box2d(identifier for identifier, _ in ENVS.values())
 CART = CARTPOLE.start([0.0, 0.0, 0.0, 0.0], PYTHON)
 FISH = SWIMMER.start([0.0] * 10, PYTHON)
 NORMALISED = "For Box action spaces, we recommend using a symmetric and normalized space"

@@ -8,20 +8,23 @@ import ddopg
 from ddopg.envs.adapter import flatten_observations, make
 from ddopg.errors import SpaceError
 from ddopg.rollouts.playing import evaluate, rollout
+from tests.box2d import mark_box2d
 from tests.recorded import quick
 
-REAL = [
-    "Pendulum-v1",
-    "MountainCarContinuous-v0",
-    "LunarLanderContinuous-v3",
-    "BipedalWalker-v3",
-    "InvertedPendulum-v5",
-    "InvertedDoublePendulum-v5",
-    "Reacher-v5",
-    "Swimmer-v5",
-    "HalfCheetah-v5",
-    "Hopper-v5",
-]
+REAL = mark_box2d(
+    [
+        "Pendulum-v1",
+        "MountainCarContinuous-v0",
+        "LunarLanderContinuous-v3",
+        "BipedalWalker-v3",
+        "InvertedPendulum-v5",
+        "InvertedDoublePendulum-v5",
+        "Reacher-v5",
+        "Swimmer-v5",
+        "HalfCheetah-v5",
+        "Hopper-v5",
+    ]
+)
 
 
 @pytest.fixture
@@ -122,7 +125,7 @@ class TestNestedObservations:
 
 class TestVectors:
     @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
-    @pytest.mark.parametrize("name", ["InvertedPendulum-v5", "ddopg/MountainCar-v0"])
+    @pytest.mark.parametrize("name", mark_box2d(["InvertedPendulum-v5", "ddopg/MountainCar-v0"]))
     def test_a_vector_of_environments_gives_the_same_returns(self, name, mode):
         alone = make(name)
         agent = ddopg.DDOPG(alone, horizon=60, config=quick(), seed=2)

@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 
 from ddopg.envs.tasks.mountaincar import physics as mountaincar
+from tests.box2d import needs_box2d
 from tests.envs.recordings import each
+
+pytestmark = needs_box2d
 
 
 @pytest.fixture

@@ -5,12 +5,16 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import requires
 
 import pytest
 
 from ddopg.experiments.bench.jobs import make_job
+from tests.box2d import is_expected
 
-SENTENCE = r"mountaincar needs the package Box2D, which is not installed; .*3\.11 to 3\.13.*cartpole or swimmer"
+SENTENCE = (
+    r"mountaincar needs the package Box2D, which is not installed; .*3\.11 to 3\.13.*cartpole or swimmer"
+)
 
 PYTHON = """
 import gymnasium as gym
@@ -116,3 +120,19 @@ def test_a_command_that_does_not_need_the_task_works(said, command):
 
 def test_a_finished_benchmark_is_printed_without_its_task(said):
     assert "-123.0" in said[DONE[-1]][1]
+
+
+@pytest.mark.parametrize(
+    ("version", "system", "machine", "there"),
+    [
+        ("3.11", "linux", "x86_64", True),
+        ("3.13", "win32", "AMD64", True),
+        ("3.13", "darwin", "arm64", True),
+        ("3.13", "linux", "aarch64", False),
+        ("3.14", "linux", "x86_64", False),
+        ("3.14", "darwin", "arm64", False),
+    ],
+)
+def test_it_is_a_dependency_exactly_where_it_has_a_wheel(version, system, machine, there):
+    place = {"python_version": version, "sys_platform": system, "platform_machine": machine}
+    assert is_expected(requires("ddopg"), **place) is there

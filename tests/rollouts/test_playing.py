@@ -14,6 +14,7 @@ from ddopg.errors import RolloutError, SpaceError, UnknownNameError
 from ddopg.policies import linear
 from ddopg.rollouts import evaluate, rollout
 from ddopg.rollouts.compiled import simulate
+from tests.box2d import mark_box2d
 from tests.probes import Follow, Scripted, Target
 
 POLICY = linear(1, 1)
@@ -172,14 +173,15 @@ class TestEvaluate:
 
 
 class TestProblem:
-    def test_sizes_range_and_horizon_of_the_three_tasks(self):
-        found = {name: problem_from_env(make(name)) for name in SHORT_NAMES}
-        sizes = {name: (p.observation_size, p.action_size, p.horizon, p.high) for name, p in found.items()}
-        assert sizes == {
+    @pytest.mark.parametrize("name", mark_box2d(SHORT_NAMES))
+    def test_sizes_range_and_horizon_of_the_three_tasks(self, name):
+        found = problem_from_env(make(name))
+        expected = {
             "cartpole": (4, 1, 100, (10.0,)),
             "mountaincar": (2, 1, 500, (1.0,)),
             "swimmer": (13, 2, 1000, (50.0, 50.0)),
         }
+        assert (found.observation_size, found.action_size, found.horizon, found.high) == expected[name]
 
     @pytest.mark.parametrize(
         ("name", "near"), [("cartpol", "cartpole"), ("swimer", "swimmer"), ("Pendulum-v9", "Pendulum-v1")]

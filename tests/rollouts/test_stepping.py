@@ -10,6 +10,7 @@ from ddopg.errors import RolloutError
 from ddopg.policies import clipped, custom, linear, mlp, normalised, squashed
 from ddopg.rollouts.playing import evaluate, rollout
 from ddopg.rollouts.stepping import iterate_steps
+from tests.box2d import mark_box2d
 from tests.probes import Target
 
 HORIZON = 80
@@ -39,7 +40,9 @@ def policies_for(env):
     return linear(*sizes), network, squashed(network, low, high), clipped(scaled, low, high)
 
 
-@pytest.mark.parametrize("name", ["cartpole", "mountaincar", "swimmer", "Pendulum-v1", "Swimmer-v5"])
+@pytest.mark.parametrize(
+    "name", mark_box2d(["cartpole", "mountaincar", "swimmer", "Pendulum-v1", "Swimmer-v5"])
+)
 def test_a_rollout_is_the_plain_loop_bit_for_bit(name):
     env = gym.Wrapper(make(name))  # with a wrapper of any kind, every task is stepped
     for kind, policy in enumerate(policies_for(env)):
