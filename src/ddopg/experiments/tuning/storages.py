@@ -11,12 +11,15 @@ import sqlalchemy.exc
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from sqlalchemy.engine import make_url
+from sqlalchemy.pool import NullPool
 
 from ddopg.errors import ConfigError, StoreError
 
 HEARTBEAT = 15  # seconds between two signs of life
 GRACE = 60  # seconds of silence after which a process counts as dead
 ATTEMPTS, PAUSE = 10, 0.1  # to open a storage whose tables another process is making; seconds between them
+# No pool: a connection that a failed attempt leaves in one would never be closed, and Python warns of it since 3.13.
+_SQLITE = {"connect_args": {"timeout": 60}, "poolclass": NullPool}
 RETRIES = 3  # a trial that takes its process with it is not tried for ever
 
 
@@ -57,7 +60,7 @@ def _try_to_connect(url: str) -> RDBStorage:
     with silence_warnings():
         return RDBStorage(
             url,
-            engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {},
+            engine_kwargs=_SQLITE if url.startswith("sqlite") else {},
             heartbeat_interval=HEARTBEAT,
             grace_period=GRACE,
             heartbeat_stale_trial_callback=make_retry_callback(),
