@@ -49,17 +49,40 @@ def prepare(memory, selection, problem, rows, **changes):
     ]
 
 
+# One program per function, as in the learner: called operation by operation, JAX would compile hundreds.
+by_config = partial(jax.jit, static_argnames=("policy", "chosen"))
+subtract_initial_state_effect = jax.jit(V.subtract_initial_state_effect)
+fit_inverse_temperature = jax.jit(V.fit_inverse_temperature)
+fisher = jax.jit(S.fisher, static_argnums=(0, 3))
+stored_returns = jax.jit(S.stored_returns, static_argnums=1)
+
+
+@by_config
+def log_likelihoods_of(policy, theta, paths, chosen):
+    return jax.vmap(lambda path: S.log_likelihoods(policy, theta, path, config=chosen))(paths)
+
+
+@partial(jax.jit, static_argnames="epsilon")
+def log_mixtures(log_p, counts, epsilon):
+    mixture = partial(estimators.log_mixture, counts=counts, epsilon=epsilon)
+    return jax.vmap(mixture, in_axes=2, out_axes=1)(log_p)
+
+
+@by_config
+def estimate_of(policy, theta, held, bound, chosen):
+    return S.estimate(S.log_weights(policy, theta, held, chosen), held, bound, chosen)
+
+
 def log_likelihoods(problem, theta, **changes):
     """log p̃(τⱼ|θ) of every trajectory, the fast way: (N, K)."""
-    one = partial(S.log_likelihoods, problem.policy, jnp.asarray(theta), config=config(problem, **changes))
     arrays = map(jnp.asarray, (problem.observations, problem.actions, 1.0 * problem.alive))
-    return jax.vmap(lambda *path: one(SubsampledTrajectory(None, *path, None)))(*arrays)
+    paths = SubsampledTrajectory(None, *arrays, None)
+    return log_likelihoods_of(problem.policy, jnp.asarray(theta), paths, config(problem, **changes))
 
 
 def data(problem, counts=None, epsilon=0.0, **changes):
     log_p = jnp.stack([log_likelihoods(problem, theta, **changes) for theta in problem.thetas])
-    mixture = partial(estimators.log_mixture, counts=counts, epsilon=epsilon)
-    return surrogate_data_of(problem, jax.vmap(mixture, in_axes=2, out_axes=1)(log_p), counts)
+    return surrogate_data_of(problem, log_mixtures(log_p, counts, epsilon), counts)
 
 
 def estimated(problem, theta=None, **changes):
@@ -67,12 +90,31 @@ def estimated(problem, theta=None, **changes):
 
 
 def estimate(problem, theta, held, bound=3.0, **changes):
-    chosen = config(problem, **changes)
-    return S.estimate(S.log_weights(problem.policy, jnp.asarray(theta), held, chosen), held, bound, chosen)
+    return estimate_of(problem.policy, jnp.asarray(theta), held, bound, config(problem, **changes))
 
 
-def objective(policy, theta, held, unit, chosen):
-    return S.objective_value(S.log_weights(policy, theta, held, chosen), held, unit, BEST, chosen)
+def objectives(problem, held, unit, names=tuple(OBJECTIVES), policy=None, **changes):
+    """A function of θ: the values of objectives of those names, in one program."""
+    chosen = tuple(config(problem, objective=name, **changes) for name in names)
+    return lambda theta: objectives_of(policy or problem.policy, theta, held, unit, chosen)
+
+
+@by_config
+def objectives_of(policy, theta, held, unit, chosen):
+    log_w = S.log_weights(policy, theta, held, chosen[0])  # they differ in nothing else than the objective
+    return jnp.stack([S.objective_value(log_w, held, unit, BEST, one) for one in chosen])
+
+
+@partial(jax.jit, static_argnames=("policy", "chosen", "limit"))
+def weights_and_gradient(policy, theta, held, chosen, limit):
+    """A new program for each limit, which is looked at when one is made."""
+    assert limit == S.MAX_ACTIVATIONS
+
+    def gain(theta):
+        log_w = S.log_weights(policy, theta, held, chosen)
+        return S.objective_value(log_w, held, 2.0, BEST, chosen), log_w
+
+    return jax.grad(gain, has_aux=True)(theta)
 
 
 @pytest.mark.usefixtures("float64")
@@ -135,11 +177,11 @@ class TestAgainstTheOracle:
             "expected_improvement": reference.expected_improvement(mean, deviation, BEST) / 3.0,
         }
         assert set(expected) == set(OBJECTIVES)
-        for name, value in expected.items():
-            chosen = config(problem, objective=name, penalty=0.07, delta=0.3, width=1.5)
-            fast = objective(problem.policy, jnp.asarray(problem.target), data(problem), 3.0, chosen)
+        value = objectives(problem, data(problem), 3.0, tuple(expected), penalty=0.07, delta=0.3, width=1.5)
+        found = value(jnp.asarray(problem.target))
+        for fast, (name, slow) in zip(found, expected.items(), strict=True):
             # The deviation has a floor of 10⁻⁴ units; everything else is exact.
-            assert fast == pytest.approx(value, rel=1e-5, abs=1e-6), name
+            assert fast == pytest.approx(slow, rel=1e-5, abs=1e-6), name
 
     @pytest.mark.parametrize("decisions", [0, 5])
     def test_weights_are_the_same_at_once_and_one_by_one(self, seed, decisions, monkeypatch):
@@ -147,16 +189,13 @@ class TestAgainstTheOracle:
         held, chosen = data(problem, decisions=decisions), config(problem, decisions=decisions)
         theta = jnp.asarray(problem.target)
 
-        def gain(theta):
-            return objective(problem.policy, theta, held, 2.0, chosen)
-
-        at_once = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
+        at_once = weights_and_gradient(problem.policy, theta, held, chosen, limit=S.MAX_ACTIVATIONS)
         monkeypatch.setattr(S, "MAX_ACTIVATIONS", 0)
-        one_by_one = S.log_weights(problem.policy, theta, held, chosen), jax.grad(gain)(theta)
+        one_by_one = weights_and_gradient(problem.policy, theta, held, chosen, limit=0)
         for first, second in zip(at_once, one_by_one, strict=True):
             np.testing.assert_allclose(second, first, rtol=1e-10, atol=1e-12)
         expected = log_likelihoods(problem, theta, decisions=decisions) - held.log_q
-        np.testing.assert_allclose(at_once[0], expected, rtol=1e-10)
+        np.testing.assert_allclose(at_once[1], expected, rtol=1e-10)
 
     @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
     def test_released_epsilon(self, seed, epsilon):
@@ -244,21 +283,17 @@ class TestGradient:
         problem = random_problem(5)
         policy = squashed(mlp(3, 2, (4,)), (-1.0, -2.0), (1.0, 3.0))
         theta = jnp.asarray(np.random.default_rng(0).standard_normal(policy.size))
-        held = data(problem)
-        for name in OBJECTIVES:
-            chosen = config(problem, objective=name)
-            value = lambda t: objective(policy, t, held, 3.0, chosen)
-            differences = [(value(theta + h) - value(theta - h)) / 2e-6 for h in 1e-6 * np.eye(len(theta))]
-            np.testing.assert_allclose(jax.grad(value)(theta), differences, rtol=1e-4, atol=1e-8)
+        values = objectives(problem, data(problem), 3.0, policy=policy)
+        differences = [(values(theta + h) - values(theta - h)) / 2e-6 for h in 1e-6 * np.eye(len(theta))]
+        gradients = jax.jit(jax.jacrev(values))(theta)
+        assert gradients.shape == (len(OBJECTIVES), policy.size)
+        np.testing.assert_allclose(gradients, np.transpose(differences), rtol=1e-4, atol=1e-8)
 
     def test_a_lone_trajectory_is_a_stationary_point(self):
         problem = random_problem(0, number=1)
-        held, theta = data(problem), jnp.asarray(problem.thetas[0])
-        for name in ("penalty", "lower_bound", "ess_bonus"):
-            gradient = jax.grad(
-                lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
-            )
-            np.testing.assert_allclose(gradient(theta), 0, atol=1e-12)
+        values = objectives(problem, data(problem), 1.0, ("penalty", "lower_bound", "ess_bonus"))
+        gradients = jax.jit(jax.jacrev(values))(jnp.asarray(problem.thetas[0]))
+        np.testing.assert_allclose(gradients, 0, atol=1e-12)
 
 
 @pytest.mark.usefixtures("float64")
@@ -286,13 +321,9 @@ def test_float32_value_and_gradient_are_finite_when_every_log_density_is_below_m
     log_p = jnp.stack([log_likelihoods(problem, theta) for theta in problem.thetas])
     assert log_p.dtype == jnp.float32
     assert jnp.max(log_p) < -1e6
-    held = data(problem)
-    for name in OBJECTIVES:
-        value, gradient = jax.value_and_grad(
-            lambda t: objective(problem.policy, t, held, 1.0, config(problem, objective=name))
-        )(jnp.asarray(problem.target))
-        assert np.isfinite(value)
-        assert np.all(np.isfinite(gradient))
+    values, target = objectives(problem, data(problem), 1.0), jnp.asarray(problem.target)
+    assert np.all(np.isfinite(values(target)))
+    assert np.all(np.isfinite(jax.jit(jax.jacrev(values))(target)))
 
 
 class TestPrepare:
@@ -394,7 +425,7 @@ class TestLengthScaleFromTheData:
     @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
     def test_the_ess_at_the_centre_is_the_share_asked_for(self, share):
         table, at = self.tables(random_problem(3, number=10))
-        c = V.fit_inverse_temperature(table, at, jnp.ones(10), share)
+        c = fit_inverse_temperature(table, at, jnp.ones(10), share)
         ess = estimators.effective_sample_size(c * at - estimators.log_mixture(c * table))
         assert ess == pytest.approx(10 * share, rel=1e-4)
 
@@ -423,15 +454,15 @@ class TestLengthScaleFromTheData:
 
     def test_padding_rows_do_not_count(self):
         table, at = self.tables(random_problem(3, number=6))
-        alone = V.fit_inverse_temperature(table, at, jnp.ones(6), 0.5)
-        padded = V.fit_inverse_temperature(
+        alone = fit_inverse_temperature(table, at, jnp.ones(6), 0.5)
+        padded = fit_inverse_temperature(
             jnp.pad(table, ((0, 3), (0, 3))), jnp.pad(at, (0, 3)), jnp.pad(jnp.ones(6), (0, 3)), 0.5
         )
         assert padded == pytest.approx(float(alone), rel=1e-6)
 
     def test_units_of_the_action_do_not_matter(self):
         table, at = self.tables(random_problem(3, number=10))
-        c, d = (V.fit_inverse_temperature(f * table, f * at, jnp.ones(10), 0.3) for f in (1.0, 100.0))
+        c, d = (fit_inverse_temperature(f * table, f * at, jnp.ones(10), 0.3) for f in (1.0, 100.0))
         assert c == pytest.approx(100 * float(d), rel=1e-5)
 
 
@@ -453,7 +484,7 @@ class TestStartCorrection:
     @pytest.mark.parametrize("policy_effect", [0.0, 3.0])
     def test_what_the_start_explains_is_taken_away(self, policy_effect):
         rewards, starts, policies, deserved = self.data(policy_effect=policy_effect)
-        corrected = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
+        corrected = subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
         wrong = (rewards - deserved)[:, 0], (corrected - deserved)[:, 0]
         assert np.std(wrong[1]) < 0.15 * np.std(wrong[0])
         assert corrected.mean() == pytest.approx(float(rewards.mean()), abs=1e-9)
@@ -461,37 +492,37 @@ class TestStartCorrection:
     def test_what_policies_explain_is_not_taken_for_the_start(self):
         """Beside a strong effect of the policies the start's share is found only if both are explained together."""
         rewards, starts, policies, deserved = self.data(number=25, policy_effect=30.0)
-        together = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(25))
-        apart = V.subtract_initial_state_effect(rewards, starts, jnp.zeros_like(policies), jnp.ones(25))
+        together = subtract_initial_state_effect(rewards, starts, policies, jnp.ones(25))
+        apart = subtract_initial_state_effect(rewards, starts, jnp.zeros_like(policies), jnp.ones(25))
         assert np.std(together - deserved) < 0.5 * np.std(apart - deserved)
 
     def test_each_stretch_is_judged_by_itself(self):
         rewards, starts, policies, deserved = self.data()
         drowned = rewards.at[:, 1].add(100 * np.random.default_rng(1).standard_normal(40))
-        corrected = V.subtract_initial_state_effect(drowned, starts, policies, jnp.ones(40))
+        corrected = subtract_initial_state_effect(drowned, starts, policies, jnp.ones(40))
         assert np.std((corrected - deserved)[:, 0]) < 0.3
 
     def test_a_start_that_explains_nothing_changes_nothing(self):
         rewards, starts, policies, _ = self.data(start_effect=(0.0, 0.0, 0.0))
-        corrected = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
+        corrected = subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
         np.testing.assert_array_equal(corrected, rewards)
 
     def test_units_of_start_and_reward_do_not_matter_and_a_constant_entry_does_no_harm(self):
         rewards, starts, policies, _ = self.data(policy_effect=1.0)
-        base = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
+        base = subtract_initial_state_effect(rewards, starts, policies, jnp.ones(40))
         moved = starts * jnp.array([[1e3, 1e-3, 1.0]]) + 5
-        scaled = V.subtract_initial_state_effect(7 * rewards, moved, 100 * policies, jnp.ones(40))
+        scaled = subtract_initial_state_effect(7 * rewards, moved, 100 * policies, jnp.ones(40))
         np.testing.assert_allclose(scaled, 7 * base, rtol=1e-6, atol=1e-6)
-        with_constant = V.subtract_initial_state_effect(
+        with_constant = subtract_initial_state_effect(
             rewards, starts.at[:, 2].set(4.0), policies, jnp.ones(40)
         )
         assert np.isfinite(with_constant).all()
 
     def test_padding_rows_do_not_count(self):
         rewards, starts, policies, _ = self.data(number=12, start_effect=(1.0, -1.0, 0.0), policy_effect=5.0)
-        alone = V.subtract_initial_state_effect(rewards, starts, policies, jnp.ones(12))
+        alone = subtract_initial_state_effect(rewards, starts, policies, jnp.ones(12))
         rows = ((0, 5), (0, 0))
-        padded = V.subtract_initial_state_effect(
+        padded = subtract_initial_state_effect(
             *(jnp.pad(x, rows) for x in (rewards, starts, policies)), jnp.pad(jnp.ones(12), (0, 5))
         )
         assert not np.allclose(alone, rewards)
@@ -500,7 +531,7 @@ class TestStartCorrection:
     def test_the_left_out_errors_are_those_of_fits_without_the_trajectory(self):
         """The choice of explanation rests on them: here the slow way, one fit per left-out trajectory."""
         rewards, starts, policies = (np.asarray(values) for values in self.data(number=10, noise=1.0)[:3])
-        corrected = V.subtract_initial_state_effect(
+        corrected = subtract_initial_state_effect(
             *map(jnp.asarray, (rewards, starts, policies)), jnp.ones(10)
         )
         x, y = (starts - starts.mean(0)) / starts.std(0), rewards - rewards.mean(0)
@@ -522,7 +553,7 @@ class TestStartCorrection:
 
     def test_a_single_trajectory_stays_as_it_is(self):
         rewards = jnp.asarray([[1.0, 2.0]])
-        corrected = V.subtract_initial_state_effect(
+        corrected = subtract_initial_state_effect(
             rewards, jnp.asarray([[0.3, 0.2]]), jnp.ones((1, 2)), jnp.ones(1)
         )
         np.testing.assert_allclose(corrected, rewards)
@@ -535,7 +566,7 @@ class TestStoredPolicies:
         memory, selection = remembered(problem), Selection(np.arange(6), np.ones(6, int))
         for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
             held = prepare(memory, selection, problem, 8, **changes)
-            stored = S.stored_returns(held, config(problem, **changes))
+            stored = stored_returns(held, config(problem, **changes))
             fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
             np.testing.assert_allclose(stored[:6], fresh, rtol=1e-4, atol=1e-5)
             assert np.all(np.isneginf(stored[6:]))
@@ -549,7 +580,7 @@ class TestFisher:
         problem = problem._replace(alive=np.ones_like(problem.alive))
         actions = np.stack([problem.policy.act(problem.thetas[0], o) for o in problem.observations[0]])[None]
         problem = problem._replace(actions=actions)
-        F = S.fisher(problem.policy, jnp.asarray(problem.thetas[0]), data(problem), config(problem))
+        F = fisher(problem.policy, jnp.asarray(problem.thetas[0]), data(problem), config(problem))
         step = 1e-3 * np.random.default_rng(0).standard_normal(problem.policy.size)
         drop = -log_likelihoods(problem, problem.thetas[0] + step)[0, 0] / 40
         assert drop == pytest.approx(float(0.5 * step @ F @ step), rel=1e-6)
@@ -561,5 +592,5 @@ class TestFisher:
         held = [
             data(problem)._replace(observations=jnp.asarray(p.observations)) for p in (problem, disturbed)
         ]
-        a, b = (S.fisher(problem.policy, theta, h, config(problem)) for h in held)
+        a, b = (fisher(problem.policy, theta, h, config(problem)) for h in held)
         np.testing.assert_allclose(a, b, rtol=1e-9)
