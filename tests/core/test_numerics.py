@@ -79,9 +79,6 @@ class TestEveryPreset:
         _, infos = play(quick(name), lambda k, rng: rng.standard_normal())
         assert {info.remark for info in infos} == {""}
 
-    def test_episodes_of_one_step_are_learnt_from(self, name):
-        assert_sound(*play(quick(name), lambda k, rng: rng.standard_normal(), horizon=1))
-
     def test_a_single_trajectory_leads_until_there_are_more(self, name):
         state, (first, *_) = ask(init(POLICY, quick(name), 0), POLICY, quick(name))
         trajectory = make_trajectory(first.theta, np.ones((3, 1)), np.ones((3, 1)), -np.ones(3), horizon=3)
@@ -102,6 +99,13 @@ class TestEveryPreset:
             state, info, _ = tell(state, same, one, POLICY, config)
         assert_sound(state, [info])
         assert "all policies are the same" in info.remark
+
+
+@pytest.mark.parametrize(
+    "name", ["default", *(pytest.param(n, marks=pytest.mark.slow) for n in PRESETS if n != "default")]
+)
+def test_episodes_of_one_step_are_learnt_from(name):
+    assert_sound(*play(quick(name), lambda k, rng: rng.standard_normal(), horizon=1))
 
 
 def test_the_unit_of_the_rewards_does_not_change_what_is_learnt():
