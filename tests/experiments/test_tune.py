@@ -38,7 +38,7 @@ WORLD, RAISES, TRAPPED = (f"tests.worlds:{name}-v0" for name in ("Follow", "Rais
 SPACE = {"exploration.noise": Range(0.3, 4.0), "search.steps": Range(2, 40)}
 PLAN = Plan(WORLD, "default", 40, 2, (7000, 7001, 7002, 7003, 7004), "area", SPACE)
 QUICK = ["--steps", "30", "--eval-episodes", "2", "--seeds", "2", "--fresh-seeds", "5", "--quiet"]
-QUICK += ["--params", "exploration.noise", "restart.threshold"]
+QUICK += ["--params", "exploration.noise", "exploration.random"]  # no program depends on them
 
 
 def address(directory):
@@ -373,7 +373,7 @@ class TestCommand:
         assert told["note"]["seeds"] == [7000, 7001]
         assert len(told["note"]["scores"]) == 2
         assert told["note"]["version"] == ddopg.__version__
-        assert set(told["changes"]) <= {"exploration.noise", "restart.threshold"}
+        assert set(told["changes"]) <= {"exploration.noise", "exploration.random"}
         config = parse(["train", "cartpole", "--config", str(path)]).config
         assert flatten(to_dict(config)) == flatten(to_dict(preset("default"))) | told["changes"]
         if told["changes"]:
@@ -385,7 +385,7 @@ class TestCommand:
         assert [state for state, _ in stored(tmp_path)] == ["COMPLETE"] * 3
 
     def test_two_processes_on_one_storage_finish_exactly_the_trials_that_are_wanted(self, tmp_path):
-        options = [WORLD, "--trials", "4", *QUICK, "--storage", address(tmp_path)]
+        options = [WORLD, "--trials", "4", *QUICK, "--workers", "1", "--storage", address(tmp_path)]
         with (
             start(*options, "--out", tmp_path / "a") as one,
             start(*options, "--out", tmp_path / "b", "--no-compare") as other,
