@@ -15,7 +15,10 @@ from ddopg.core.state import Incumbent, Proposal, State
 from ddopg.storage.database import STORE
 from ddopg.storage.run_store import RunStore
 
-SMALL = ["--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2", "--eval-points", "4"]
+SIZES = ["--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2"]
+"""Sizes of small runs of the command line: where they are equal, no program is compiled twice."""
+
+SMALL = [*SIZES, "--eval-points", "4"]
 """Options that make a run of the command line small."""
 
 

@@ -29,19 +29,9 @@ from ddopg.storage.exports import read_table
 from ddopg.storage.policy_file import load
 from tests.box2d import mark_box2d
 from tests.probes import Target
-from tests.recorded import everything, quick, rows
+from tests.recorded import SIZES, everything, quick, rows
 
-QUICK = [
-    "--search.steps",
-    "20",
-    "--selection.size",
-    "8",
-    "--eval-episodes",
-    "2",
-    "--eval-points",
-    "2",
-    "--quiet",
-]
+QUICK = [*SIZES, "--eval-points", "2", "--quiet"]
 
 
 def ddopg(*arguments, **options):

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from ddopg.cli.main import main
+from tests.recorded import SIZES
 from tests.traps import ROOT
 
-QUICK = ["--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2", "--eval-points", "1"]
+QUICK = [*SIZES, "--eval-points", "1"]
 FILES = {"run.sqlite", "policy.safetensors"}
 
 

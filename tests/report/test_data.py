@@ -26,7 +26,7 @@ from ddopg.policies import linear
 from ddopg.report import groups, history, numbers, section
 from ddopg.report.page import build_page, embed_json
 from ddopg.storage.reading import read_run
-from tests.recorded import everything, quick, rows
+from tests.recorded import SIZES, everything, quick, rows
 from tests.report.conftest import data_of, train, with_estimator
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -271,8 +271,7 @@ class TestHowToReproduce:
         assert told.config == config
 
     def test_the_script_of_a_run_begun_in_python_gives_the_same_returns(self, tmp_path):
-        config = quick("default", steps=7)
-        agent = ddopg.DDOPG("cartpole", config=config, seed=5, run_directory=tmp_path / "run")
+        agent = ddopg.DDOPG("cartpole", config=quick(), seed=5, run_directory=tmp_path / "run")
         agent.learn(total_episodes=9).close()
         script = (
             reproduce.make_recipe(read_run(tmp_path / "run"))["text"]
@@ -298,7 +297,7 @@ class TestHowToReproduce:
         assert f"ddopg resume {unfinished.directory}" in found["text"]
 
     def test_a_run_that_was_given_a_larger_budget_says_so(self, tmp_path):
-        out = train(tmp_path / "run", "--episodes", 9, "--search.steps", 5)
+        out = train(tmp_path / "run", "--episodes", 9, *SIZES)
         assert main(["resume", str(out), "--episodes", "11", "--quiet"]) == 0
         found = reproduce.make_recipe(read_run(out))
         assert "beyond its first budget of 9 rollouts" in found["remark"]

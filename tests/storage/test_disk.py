@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from ddopg.cli.main import main
-from tests.recorded import everything, rows
+from tests.recorded import SIZES, everything, rows
 
-OPTIONS = ["--seed", "3", "--search.steps", "10", "--selection.size", "8"]
-OPTIONS += ["--eval-points", "2", "--eval-episodes", "2", "--quiet"]
+OPTIONS = ["--seed", "3", *SIZES, "--eval-points", "2", "--quiet"]
 DDOPG = [sys.executable, "-m", "ddopg"]
 
 
@@ -75,30 +74,41 @@ def test_a_full_disk_and_a_read_only_one_stop_a_run_which_goes_on_where_there_is
     assert everything(tmp_path / "out") == whole
 
 
-READ_ONLY = """
-import json, os, subprocess, sys
+LEFT_BEHIND = """
+import os, sys, ddopg
 
-place, ddopg, options = json.loads(sys.argv[1])
+agents = []
+for name in ("killed", "file", "closed"):
+    directory = sys.argv[1] + "/" + name
+    agents.append(ddopg.DDOPG("cartpole", run_directory=directory).learn(total_episodes=3))
+    agents[-1].save(directory + "/policy.safetensors")
+agents[-1].close()
+os._exit(0)  # the others as a kill leaves them
+"""
+
+READ_ONLY = """
+import contextlib, io, json, os, subprocess, sys
+from ddopg.cli.main import main
+
+place, left_behind = json.loads(sys.argv[1])
 said = []
 
 def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    said.append([done.returncode, done.stderr])
+    shown = io.StringIO()
+    with contextlib.redirect_stderr(shown), contextlib.redirect_stdout(io.StringIO()):
+        code = main(command)
+    said.append([code, shown.getvalue()])
 
 def mount(*options):
     subprocess.run(["mount", *options], check=True)
 
 def try_all(directory):
-    run(*ddopg, "resume", directory, "--quiet")
-    run(*ddopg, "report", directory, "-o", os.path.dirname(place) + "/report.html")
-    run(*ddopg, "evaluate", directory, "--episodes", "2")
+    run("resume", directory, "--quiet")
+    run("report", directory, "-o", os.path.dirname(place) + "/report.html")
+    run("evaluate", directory, "--episodes", "2")
 
 mount("-t", "tmpfs", "tmpfs", place)
-program = "import os, sys, ddopg; agent = ddopg.DDOPG('cartpole', run_directory=sys.argv[1]); "
-program += "agent.learn(total_episodes=3); agent.save(sys.argv[1] + '/policy.safetensors'); "
-for name in ("killed", "file", "closed"):
-    end = "agent.close()" if name == "closed" else "os._exit(0)"
-    subprocess.run([sys.executable, "-c", program + end, f"{place}/{name}"], check=True)
+subprocess.run([sys.executable, "-c", left_behind, place], check=True)
 os.remove(f"{place}/killed/run.sqlite-shm")  # as on a copy: it can be made again, but not here
 mount("--bind", f"{place}/file/run.sqlite", f"{place}/file/run.sqlite")
 mount("-o", "remount,bind,ro", f"{place}/file/run.sqlite")
@@ -114,7 +124,7 @@ print(json.dumps(said))
 def test_what_cannot_be_written_is_named_and_not_called_damaged(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
-    arguments = json.dumps([str(place), DDOPG, OPTIONS])
+    arguments = json.dumps([str(place), LEFT_BEHIND])
     command = ["unshare", "-rm", sys.executable, "-c", READ_ONLY, arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     said = json.loads(done.stdout)
