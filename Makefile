@@ -16,7 +16,7 @@ help:                                 ## this list
 	@awk -F ' *## *' '/^[a-z]+:.*##/ { sub(/:.*/, "", $$1); printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(VENV)/installed-test          ## the fast test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 slow: $(VENV)/installed-slow          ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
 	$(BIN)/python -m pytest -m slow --timeout 3600
@@ -30,10 +30,10 @@ pythons:                              ## the fast test suite on each Python of P
 		else echo "python$$v is not here"; fi; done
 
 oldest: .venv-oldest/installed-test   ## the fast test suite with the oldest packages that pyproject.toml allows, in .venv-oldest
-	.venv-oldest/bin/python -m pytest -n 2 --dist loadfile
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal
 
 check: lint types docs                ## everything that a change must pass: lint, types, docs, tests with 95 % of the lines
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov
 
 lint: $(VENV)/installed-dev           ## format and lint, nothing is changed
 	$(BIN)/ruff format --check .
