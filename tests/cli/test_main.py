@@ -243,7 +243,7 @@ class TestTrain:
             for name, text in rows(run, "SELECT name, value FROM run WHERE name != 'checksum'")
         }
         assert described["command"]["seed"] == 3
-        assert described["config"]["search"]["steps"] == 20
+        assert described["config"]["search"]["steps"] == 5
         assert described["environment"] == "cartpole"
         note = load(run / "policy.safetensors").note
         assert note["evaluation"]["mean"] == evaluation["mean"][-1]
