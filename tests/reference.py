@@ -127,11 +127,31 @@ def expected_improvement(mean, deviation, best, cells=200_000, width=12.0):
     return total
 
 
-def baselined(weights, returns):
-    """b + 1/N Σ w (R − b) with b = Cov(wR, w)/Var(w)."""
+def optimal_baseline(weights, returns):
+    """Cov(wR, w)/Var(w)."""
     number = len(weights)
     mean_w = sum(weights) / number
     mean_wr = sum(w * r for w, r in zip(weights, returns, strict=True)) / number
     covariance = sum((w * r - mean_wr) * (w - mean_w) for w, r in zip(weights, returns, strict=True))
-    b = covariance / sum((w - mean_w) ** 2 for w in weights)
-    return b + sum(w * (r - b) for w, r in zip(weights, returns, strict=True)) / number
+    return covariance / sum((w - mean_w) ** 2 for w in weights)
+
+
+def baselined(weights, returns):
+    """1/N Σ [w (R − b) + b], b from all trajectories but the one it is used for."""
+    total = 0.0
+    for i, (w, r) in enumerate(zip(weights, returns, strict=True)):
+        b = optimal_baseline(weights[:i] + weights[i + 1 :], returns[:i] + returns[i + 1 :])
+        total += w * (r - b) + b
+    return total / len(weights)
+
+
+def baselined_gradient(weights, scores, returns):
+    """1/N Σ w s (R − g), g = Σ w²‖s‖²R / Σ w²‖s‖² over all trajectories but the one it is used for."""
+    gradient = [0.0] * len(scores[0])
+    for i, (w, score, r) in enumerate(zip(weights, scores, returns, strict=True)):
+        others = [j for j in range(len(weights)) if j != i]
+        power = {j: weights[j] ** 2 * sum(s**2 for s in scores[j]) for j in others}
+        g = sum(power[j] * returns[j] for j in others) / sum(power.values())
+        for d, s in enumerate(score):
+            gradient[d] += w * s * (r - g) / len(weights)
+    return gradient

@@ -109,8 +109,9 @@ class SurrogateConfig:
     decisions: int = 0
     """Per-decision weights at about this many times of an episode; 0 weighs whole paths, as the paper does."""
     estimator: str = "weighted"
-    """Of Eq. (14): `weighted` has Z = Σw; `importance_sampling` has Z = N; `baselined` is Z = N with its optimal
-    baseline (the weighted one has a baseline of its own, Proposition 1). The table is `core.surrogate.ESTIMATORS`."""
+    """Of Eq. (14): `weighted` has Z = Σw (and thereby a baseline, Proposition 1); `importance_sampling` has Z = N;
+    `baselined` is Z = N with the optimal baseline of the return; `gradient_baselined` is the same with a gradient
+    that has its own optimal baseline. The table is `core.surrogate.ESTIMATORS`."""
     initial_state_correction: bool = False
     """Subtract from the rewards what a linear function of the first observation explains of them, beside what the
     policies explain."""

@@ -247,6 +247,7 @@ OPEN_QUESTIONS = [
     *(one | other for one, other in SHARED),
     {"surrogate.estimator": "importance_sampling"},
     {"surrogate.estimator": "baselined"},
+    {"surrogate.estimator": "gradient_baselined"},
     {"selection.rule": "softmax"},
     {"selection.rule": "rank", "selection.replacement": False},
     {"selection.rule": "best"},

@@ -154,8 +154,9 @@ class TestAgainstTheOracle:
         problem = random_problem(seed)
         mu = problem.slow_policy(problem.target)
         w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
-        fast = estimated(problem, estimator="baselined").mean
-        assert fast == pytest.approx(reference.baselined(w, problem.returns.tolist()), rel=1e-7)
+        for name in ("baselined", "gradient_baselined"):
+            fast = estimated(problem, estimator=name).mean
+            assert fast == pytest.approx(reference.baselined(w, problem.returns.tolist()), rel=1e-7)
 
     def test_objectives(self, seed):
         problem = random_problem(seed)
@@ -288,6 +289,29 @@ class TestGradient:
         gradients = jax.jit(jax.jacrev(values))(theta)
         assert gradients.shape == (len(OBJECTIVES), policy.size)
         np.testing.assert_allclose(gradients, np.transpose(differences), rtol=1e-4, atol=1e-8)
+
+    @pytest.mark.parametrize("decisions", [0, 5])
+    def test_the_gradient_with_its_own_baselines_is_the_formula_and_leaves_the_value(self, decisions):
+        problem = random_problem(6, number=8)
+        chosen = config(problem, decisions=decisions, estimator="gradient_baselined")
+        held, target = data(problem, decisions=decisions), jnp.asarray(problem.target)
+        times = held.log_q.shape[1]
+        rewards = jnp.asarray(np.random.default_rng(0).standard_normal((8, times)))
+        held, scale = held._replace(rewards=rewards), jnp.linspace(0.5, 2.0, problem.policy.size)
+
+        def mean(theta):
+            known = S.add_score_norms(problem.policy, theta, scale, held, chosen)
+            return S.surrogate_return(S.log_weights(problem.policy, theta, known, chosen), known, chosen)
+
+        log_w = S.log_weights(problem.policy, target, held, chosen)
+        scores = jax.jacobian(lambda theta: log_likelihoods(problem, theta, decisions=decisions))(target)
+        expected = sum(
+            estimators.baselined_gradient(log_w[:, k], scale[None, :] * scores[:, k], rewards[:, k])
+            for k in range(times)
+        )
+        value, slope = jax.value_and_grad(mean)(target)
+        np.testing.assert_allclose(scale * slope, expected, rtol=1e-9, atol=1e-12)
+        assert value == pytest.approx(float(S.baselined(log_w, held, chosen)), rel=1e-12)
 
     def test_a_lone_trajectory_is_a_stationary_point(self):
         problem = random_problem(0, number=1)

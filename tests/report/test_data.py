@@ -197,7 +197,7 @@ def test_an_estimator_added_from_outside_is_computed_by_the_library(readings, mo
         assert np.allclose(drawn["own"], expected, rtol=1e-3, atol=1e-3 * paper.state.return_bound)
 
 
-@pytest.mark.parametrize("name", ["importance_sampling", "baselined"])
+@pytest.mark.parametrize("name", ["importance_sampling", "baselined", "gradient_baselined"])
 def test_every_other_estimator_of_the_library_has_its_own_curve(readings, name):
     lines = section.build_section(with_estimator(readings[3], name))["lines"]
     assert all(len(line["own"]) == section.POINTS for line in lines)

@@ -13,6 +13,8 @@ rows of padding have count 0. None means once each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -225,10 +227,11 @@ def weighted_gradient(log_w: Array, scores: Array, R: Array, counts: Array | Non
 
 
 def optimal_baseline(log_w: Array, R: Array, counts: Array | None = None) -> Array:
-    """b* = Cov(wR, w) / Var(w): the constant b at which 1/N Σᵢ wᵢ (R(τᵢ) − b) has the least variance.
+    """b* = Cov(wR, w) / Var(w): the constant b at which b + 1/N Σᵢ wᵢ (R(τᵢ) − b) has the least variance.
 
-    Since E[w] = 1, any b can be subtracted and added back without bias. 0 where all weights are equal. A factor on
-    all weights cancels: the largest is set to 1, for squares of large ones would overflow.
+    Since E[w] = 1, any constant b can be subtracted and added back without bias; b* of the same sample is no
+    constant, see `baselined_return`. 0 where all weights are equal. A factor on all weights cancels: the largest is
+    set to 1, for squares of large ones would overflow.
 
     Args:
         log_w: log importance weights, (N,).
@@ -244,15 +247,61 @@ def optimal_baseline(log_w: Array, R: Array, counts: Array | None = None) -> Arr
 
 
 def baselined_return(log_w: Array, R: Array, counts: Array | None = None) -> Array:
-    """Ĵ = b* + 1/N Σᵢ w(τᵢ, θ) (R(τᵢ) − b*): Eq. (8) with its optimal baseline.
+    """Ĵ = 1/N Σᵢ [w(τᵢ, θ) (R(τᵢ) − b₋ᵢ) + b₋ᵢ], b₋ᵢ = `optimal_baseline` of all trajectories but τᵢ.
+
+    Eq. (8) with its optimal baseline, leave-one-out: b₋ᵢ does not know τᵢ, so E[wᵢ b₋ᵢ] = E[b₋ᵢ], and neither the
+    estimate nor its derivative in θ has a bias. That is exact for independent draws from one behavioural policy, or
+    from the mixture of Eq. (10). With one rollout of each policy of the mixture, E[wᵢ] = 1 holds only on average over
+    i, and a bias of order 1/N is left. All copies of a trajectory are left out together.
 
     Args:
         log_w: log importance weights, (N,).
         R: returns, (N,).
         counts: how often each trajectory stands in the sample, (N,); None means once each.
     """
-    baseline = optimal_baseline(log_w, R, counts)
-    return baseline + importance_sampling_return(log_w, R - baseline, counts)
+    baselines = _leave_one_out(optimal_baseline, log_w, R, counts)
+    number = R.shape[0] if counts is None else jnp.sum(counts)
+    return importance_sampling_return(log_w, R - baselines, counts) + _sum(counts, baselines) / number
+
+
+def gradient_baselines(log_w: Array, score_norms: Array, R: Array, counts: Array | None = None) -> Array:
+    """g₋ᵢ = Σⱼ≠ᵢ wⱼ² ‖sⱼ‖² R(τⱼ) / Σⱼ≠ᵢ wⱼ² ‖sⱼ‖²: the optimal baselines of the gradient, leave-one-out.
+
+    The gradient of Eq. (8) is the mean of w s R, s = Σₜ ∇log π. As E[w s] = 0, one scalar g can be subtracted from
+    every R without bias. The trace of the covariance of w s (R − g) is E[w² ‖s‖² (R − g)²] and a constant, hence
+    g* = E[w² ‖s‖² R] / E[w² ‖s‖²]. The paper points to Jie and Abbeel (2010), whose baselines are more general.
+
+    Args:
+        log_w: log importance weights, (N,).
+        score_norms: ‖Σₜ ∇_θ log π(aₜ|sₜ; θ)‖² of each trajectory, (N,), in the scale of the search.
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+
+    Returns:
+        g₋ᵢ, (N,).
+    """
+    # At the very policy that acted every score is 0: all rows then count by w² alone.
+    log_norms = jnp.log(jnp.maximum(score_norms, jnp.finfo(score_norms.dtype).tiny))
+    return _leave_one_out(weighted_importance_sampling_return, 2 * log_w + log_norms, R, counts)
+
+
+def baselined_gradient(log_w: Array, scores: Array, R: Array, counts: Array | None = None) -> Array:
+    """∇Ĵ = 1/N Σᵢ w(τᵢ, θ) [Σₜ ∇log π(aₜ|sₜ; θ)] [R(τᵢ) − g₋ᵢ], g₋ᵢ of `gradient_baselines`.
+
+    No bias where `baselined_return` has none.
+
+    Args:
+        log_w: log importance weights, (N,).
+        scores: Σₜ ∇_θ log π(aₜ|sₜ; θ) of each trajectory, (N, D).
+        R: returns, (N,).
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+
+    Returns:
+        The gradient, (D,).
+    """
+    baselines = gradient_baselines(log_w, jnp.sum(jnp.square(scores), axis=1), R, counts)
+    each = jax.vmap(importance_sampling_return, in_axes=(None, 1, None))
+    return each(log_w, scores * (R - baselines)[:, None], counts)
 
 
 def normalised_weights(log_w: Array, counts: Array | None = None, epsilon: float = 0.0) -> Array:
@@ -360,3 +409,14 @@ def _drop_padding(log_w: Array, counts: Array | None) -> Array:
 
 def _sum(counts: Array | None, values: Array) -> Array:
     return jnp.sum(values if counts is None else counts * values)
+
+
+def _leave_one_out(
+    estimate: Callable[[Array, Array, Array], Array], log_w: Array, R: Array, counts: Array | None
+) -> Array:
+    """The estimate from all rows but one, for each row (N,); 0 where no other row is left."""
+    present = jnp.ones_like(R) if counts is None else counts
+    kept = present[None, :] * (1 - jnp.eye(R.shape[0], dtype=R.dtype))
+    some = jnp.sum(kept, axis=1) > 0
+    each = jax.vmap(estimate, in_axes=(None, None, 0))
+    return jnp.where(some, each(log_w, R, jnp.where(some[:, None], kept, 1.0)), 0.0)

@@ -16,6 +16,7 @@ from ddopg.config import Config
 from ddopg.core.optimisers import OPTIMISERS, OptState, Search, maximise, precondition
 from ddopg.core.param_scaling import raw_output_size
 from ddopg.core.surrogate import (
+    add_score_norms,
     estimate,
     fisher,
     make_log_weights_fn,
@@ -80,7 +81,8 @@ def improve(inputs: UpdateInputs, policy: Policy, config: Config) -> Improvement
 
     def value(step: Array) -> Array:
         theta = start + pace * inputs.param_scale * step
-        gain = objective_value(log_weights(theta), data, objective_scale, jnp.max(stored), config.surrogate)
+        known = add_score_norms(policy, theta, scale, data, config.surrogate)
+        gain = objective_value(log_weights(theta), known, objective_scale, jnp.max(stored), config.surrogate)
         return gain - anneal_factor * saturation_penalty(theta, inputs.param_scale, data, policy, config)
 
     optimiser = _make_optimiser(jax.random.key(inputs.seed), start, scale, data, policy, config)

@@ -91,15 +91,31 @@ def importance_sampling(log_w: Array, data: SurrogateData, config: SurrogateConf
 
 
 def baselined(log_w: Array, data: SurrogateData, config: SurrogateConfig) -> Array:
-    """Z = N with its optimal baseline."""
+    """Z = N with the optimal baselines of the return, each from the other trajectories."""
     each = jax.vmap(estimators.baselined_return, in_axes=(1, 1, None))
     return jnp.sum(each(log_w, data.rewards, data.counts))
+
+
+def gradient_baselined(log_w: Array, data: SurrogateData, config: SurrogateConfig) -> Array:
+    """The value of `baselined`, with the gradient of Z = N and the gradient's own optimal baselines.
+
+    The gradient is `estimators.baselined_gradient`, which is not the derivative of the value: v̄ + x − x̄, where x has
+    that gradient and a bar makes a constant. Without `data.score_norms` only the value is right.
+    """
+    value = jax.lax.stop_gradient(baselined(log_w, data, config))
+    if data.score_norms is None:
+        return value
+    of_each_time = jax.vmap(estimators.gradient_baselines, in_axes=(1, 1, 1, None), out_axes=1)
+    baselines = jax.lax.stop_gradient(of_each_time(log_w, data.score_norms, data.rewards, data.counts))
+    climbed = importance_sampling(log_w, data._replace(rewards=data.rewards - baselines), config)
+    return value + climbed - jax.lax.stop_gradient(climbed)
 
 
 ESTIMATORS: dict[str, Callable[[Array, SurrogateData, SurrogateConfig], Array]] = {
     "weighted": weighted,
     "importance_sampling": importance_sampling,
     "baselined": baselined,
+    "gradient_baselined": gradient_baselined,
 }
 """Name in the configuration (`surrogate.estimator`) → estimator."""
 
@@ -150,6 +166,30 @@ def make_log_weights_fn(
 def log_weights(policy: Policy, theta: Array, data: SurrogateData, config: SurrogateConfig) -> Array:
     """log w̃ of every trajectory and time (N, K) for the policy θ."""
     return make_log_weights_fn(policy, data, config)(theta)
+
+
+def add_score_norms(
+    policy: Policy, theta: Array, param_scale: Array, data: SurrogateData, config: SurrogateConfig
+) -> SurrogateData:
+    """The data with ‖Σₜ ∇log p̃(aₜ|sₜ; θ)‖² of every trajectory and time (N, K), for the estimator that asks for them.
+
+    Args:
+        policy: the policy class.
+        theta: the policy in question, (D,).
+        param_scale: the unit of each parameter in the norm, (D,).
+        data: the selected trajectories.
+        config: the estimator and the length-scale.
+    """
+    if config.estimator != "gradient_baselined":
+        return data
+    differentiate = jax.jacfwd if theta.size < data.log_q.shape[1] else jax.jacrev
+    scores = differentiate(partial(log_likelihoods, policy), argnums=0)
+    at, paths = (
+        jax.lax.stop_gradient(theta),
+        SubsampledTrajectory(data.thetas, data.observations, data.actions, data.step_counts, data.rewards),
+    )
+    each = jax.vmap(lambda path: param_scale[None, :] * scores(at, path, config))(paths)
+    return data._replace(score_norms=jnp.sum(jnp.square(each), axis=-1))
 
 
 def estimate(
