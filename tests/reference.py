@@ -49,6 +49,13 @@ def weighted_variance(weights, returns):
     return sum(w * (r - mean) ** 2 for w, r in zip(weights, returns, strict=True)) / sum(weights)
 
 
+def standard_error(weights, returns):
+    """√((V + V₀/ESS)/ESS), V with the weights, V₀ with equal ones."""
+    ess = ess_self_normalised(weights)
+    spread = weighted_variance([1.0] * len(returns), returns)
+    return math.sqrt((weighted_variance(weights, returns) + spread / ess) / ess)
+
+
 def ess_as_printed(weights):
     """Eq. (17)."""
     return 1.0 / sum(w**2 for w in weights)

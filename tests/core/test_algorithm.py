@@ -431,7 +431,9 @@ class TestDefault:
             steps=1000 * state.memory.trajectories[0].horizon,
             incumbent=Incumbent(np.array([9.0, 9.0], np.float32), value),
         )
-        estimates = [Estimate(m, np.float32(4 * error**2), np.float32(4), m, None) for m in (better, value)]
+        estimates = [
+            Estimate(m, np.float32(4 * error**2), np.float32(4), None, m, None) for m in (better, value)
+        ]
         return state, Improvement(None, None, np.array([1.0, 1.0]), *estimates, np.float32(spread))
 
     @pytest.mark.parametrize(("newest", "taken"), [(-1.4, True), (-1.6, False)])

@@ -147,6 +147,7 @@ class TestAgainstTheOracle:
         assert fast.mean == pytest.approx(mean, rel=1e-8)
         assert fast.variance == pytest.approx(reference.weighted_variance(w, R), rel=1e-8)
         assert fast.ess == pytest.approx(ess, rel=1e-8)
+        assert fast.standard_error == pytest.approx(reference.standard_error(w, R), rel=1e-8)
         assert fast.lower_bound == pytest.approx(reference.lower_bound(mean, ess, 3.0, 0.3), rel=1e-8)
         np.testing.assert_allclose(fast.weights, np.array(w) / sum(w), rtol=1e-8)
 
@@ -169,7 +170,7 @@ class TestAgainstTheOracle:
             "lower_bound": reference.lower_bound(mean, ess, 3.0, 0.3) / 3.0,
             "ess_bonus": mean / 3.0 + 0.07 * ess / len(w),
         }
-        deviation = np.sqrt(reference.weighted_variance(w, problem.returns.tolist()) / ess)
+        deviation = reference.standard_error(w, problem.returns.tolist())
         z = (mean - BEST) / deviation
         expected |= {
             "lower_confidence": (mean - 1.5 * deviation) / 3.0,
@@ -318,6 +319,58 @@ class TestGradient:
         values = objectives(problem, data(problem), 1.0, ("penalty", "lower_bound", "ess_bonus"))
         gradients = jax.jit(jax.jacrev(values))(jnp.asarray(problem.thetas[0]))
         np.testing.assert_allclose(gradients, 0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+class TestStandardError:
+    def test_it_grows_away_from_the_data_up_to_the_spread_of_all_returns(self):
+        """On average over returns: those of the last two that speak may be far apart, or alike, by chance."""
+        problem = random_problem(3, number=12)
+        away = np.random.default_rng(1).standard_normal(problem.policy.size)
+        drawn = np.random.default_rng(2).standard_normal((300, 12))
+
+        def errors(distance):
+            log_w = S.log_weights(problem.policy, problem.thetas[0] + distance * away, held, config(problem))
+            found = jax.vmap(
+                lambda R: S.estimate(log_w, held._replace(rewards=R[:, None]), 3.0, config(problem))
+            )
+            belief = found(jnp.asarray(drawn))
+            return jnp.mean(belief.standard_error), jnp.mean(jnp.sqrt(belief.variance / belief.ess))
+
+        held, spread = data(problem), np.mean(np.std(drawn, axis=1))
+        ours, naive = np.transpose([errors(distance) for distance in (0.3, 0.6, 1.0, 1.5, 3.0, 9.0)])
+        assert np.all(np.diff(ours) > 0)
+        assert ours[0] < 0.6 * spread
+        assert ours[-1] == pytest.approx(spread, rel=1e-3)
+        assert naive[-1] < 0.01 * spread, "the weighted variance alone looks certain here"
+
+    def test_acquisition_functions_see_it(self):
+        problem = random_problem(3, number=12)
+        held, far = data(problem), jnp.full(problem.policy.size, 30.0)
+        above, below = (
+            objective(problem.policy, far, held, 2.0, config(problem, objective=name, width=1.5))
+            for name in ("upper_confidence", "lower_confidence")
+        )
+        assert above - below == pytest.approx(2 * 1.5 * float(np.std(problem.returns)) / 2.0, rel=1e-3)
+
+    def test_weights_without_knowledge_of_the_returns_show_the_variance_of_the_mean(self):
+        """V + V₀/ESS is σ² on average, so that the error is that of a mean of ESS independent returns."""
+        rng = np.random.default_rng(0)
+        log_w = jnp.asarray(1.5 * rng.standard_normal(10))
+        R = jnp.asarray(rng.normal(3.0, 2.0, (20_000, 10)))
+        variance = jax.vmap(estimators.return_variance, in_axes=(None, 0))(log_w, R)
+        ess = estimators.effective_sample_size(log_w)
+        squared = jnp.square(estimators.standard_error(variance, ess, jnp.asarray(4.0)))
+        means = jax.vmap(estimators.weighted_importance_sampling_return, in_axes=(None, 0))(log_w, R)
+        assert jnp.mean(squared) == pytest.approx(float(jnp.var(means)), rel=0.03)
+
+    def test_equal_returns_leave_a_finite_slope(self):
+        problem = random_problem(3)._replace(returns=np.full(6, 2.0))
+        for name in ("upper_confidence", "expected_improvement", "probability_of_improvement"):
+            slope = jax.grad(
+                lambda t: objective(problem.policy, t, data(problem), 1.0, config(problem, objective=name))
+            )(jnp.asarray(problem.target))
+            assert np.all(np.isfinite(slope))
 
 
 @pytest.mark.usefixtures("float64")

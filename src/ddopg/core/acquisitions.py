@@ -22,7 +22,7 @@ class Belief(NamedTuple):
     """What an objective may look at; returns in objective scales."""
 
     mean: Array  # Ĵ(θ)
-    deviation: Array  # its standard error, √(variance of the return / ESS)
+    deviation: Array  # its standard error, `estimators.standard_error`
     ess: Array  # effective sample size, 1 ≤ ESS ≤ N
     best: Array  # the highest estimate of any stored policy
     max_count: int  # N_max, rows of the surrogate data

@@ -331,6 +331,22 @@ def return_variance(log_w: Array, R: Array, counts: Array | None = None) -> Arra
     return jnp.sum(w * jnp.square(R - jnp.sum(w * R)))
 
 
+def standard_error(variance: Array, ess: Array, spread: Array) -> Array:
+    """√((V + V₀/ESS) / ESS): the standard error of Ĵ; V is the weighted variance of the returns, V₀ the plain one.
+
+    Weights that know nothing of the returns have E[V] = (1 − 1/ESS) σ²: V misses the share 1/ESS of the variance, and
+    all of it where one trajectory dominates. V₀ stands in for the missing share. Far from the data ESS → 1, and the
+    error tends to √V₀ instead of 0; with many effective trajectories it is √(V/ESS).
+
+    Args:
+        variance: V, of `return_variance`.
+        ess: the effective sample size.
+        spread: V₀, the variance of the returns of all selected trajectories, whatever their weights.
+    """
+    squared = (variance + spread / ess) / ess
+    return jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1.0)), 0.0)  # √ has no slope at 0
+
+
 def renyi_lower_bound(mean: Array, d2: Array, count: Array | int, return_bound: Array, delta: float) -> Array:
     """E[R] ≥ Ĵ − ‖R‖∞ √((1−δ) d₂(p‖q) / (δ N)) with probability 1−δ.  Eq. (16), eq:LowerBound.
 

@@ -104,9 +104,9 @@ def init_opt_state(size: int, config: Config) -> tuple[Array, ...]:
 
 
 def incumbent_error(incumbent: np.ndarray, found: Improvement) -> float:
-    """√(variance / ESS): the standard error of what the surrogate says about the incumbent, old or just replaced."""
+    """The standard error of what the surrogate says about the incumbent, old or just replaced."""
     here = found.at_ema if np.array_equal(incumbent, found.ema_params) else found.at_incumbent
-    return float(np.sqrt(here.variance / here.ess))
+    return float(here.standard_error)
 
 
 def choose_objective_scale(here: Estimate, data: SurrogateData, return_bound: Array, config: Config) -> Array:

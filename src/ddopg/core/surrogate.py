@@ -23,7 +23,7 @@ from ddopg.errors import ConfigError, require
 from ddopg.policies import Policy
 
 MAX_ACTIVATIONS = 2**19  # of a layer (2 MB) that are computed in one piece
-MIN_DEVIATION = 1e-4  # objective scales: a single dominating trajectory shows no variance at all
+MIN_DEVIATION = 1e-4  # objective scales: data whose returns are all the same show no variance at all
 
 
 def evaluation_log_density(action: Array, mean: Array, length_scale: Array) -> Array:
@@ -207,11 +207,12 @@ def estimate(
         Mean, variance, effective sample size, lower bound, and the normalised weights of whole paths (N,).
     """
     mean, whole = surrogate_return(log_w, data, config), log_w[:, -1]
-    ess = estimators.effective_sample_size(whole, data.counts, config.epsilon)
+    variance, ess, standard_error = _spread(whole, data, config)
     return Estimate(
         mean=mean,
-        variance=estimators.return_variance(whole, data.returns, data.counts),
+        variance=variance,
         ess=ess,
+        standard_error=standard_error,
         lower_bound=estimators.lower_bound(mean, ess, return_bound, config.delta),
         weights=estimators.normalised_weights(whole, data.counts, config.epsilon),
     )
@@ -233,17 +234,24 @@ def objective_value(
         best: the highest estimate of any stored policy.
         config: names the objective.
     """
-    whole = log_w[:, -1]
-    ess = estimators.effective_sample_size(whole, data.counts, config.epsilon)
-    variance = estimators.return_variance(whole, data.returns, data.counts) / jnp.square(objective_scale)
+    _, ess, standard_error = _spread(log_w[:, -1], data, config)
     belief = Belief(
         mean=surrogate_return(log_w, data, config) / objective_scale,
-        deviation=jnp.sqrt(variance / ess + MIN_DEVIATION**2),
+        deviation=jnp.sqrt(jnp.square(standard_error / objective_scale) + MIN_DEVIATION**2),
         ess=ess,
         best=jnp.asarray(best) / objective_scale,
         max_count=data.counts.shape[0],
     )
     return OBJECTIVES[config.objective](belief, config)
+
+
+def _spread(whole: Array, data: SurrogateData, config: SurrogateConfig) -> tuple[Array, Array, Array]:
+    """Variance of the return, effective sample size and standard error of the estimate, from log-weights (N,)."""
+    returns, counts = data.returns, data.counts
+    variance = estimators.return_variance(whole, returns, counts)
+    ess = estimators.effective_sample_size(whole, counts, config.epsilon)
+    of_all = estimators.return_variance(jnp.zeros_like(whole), returns, counts)
+    return variance, ess, estimators.standard_error(variance, ess, of_all)
 
 
 def stored_returns(data: SurrogateData, config: SurrogateConfig) -> Array:

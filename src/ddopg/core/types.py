@@ -84,6 +84,7 @@ class Estimate(NamedTuple):
     mean: Array  # Ĵ(θ)
     variance: Array  # of the return under θ, as the weighted data show it
     ess: Array  # effective sample size, 1 ≤ ESS ≤ N
+    standard_error: Array  # of the mean; it grows to the spread of all returns where few trajectories speak
     lower_bound: Array  # with probability 1 − δ
     weights: Array  # (N,) self-normalised
 
