@@ -89,6 +89,12 @@ def test_the_released_preset_holds_what_the_released_code_does():
         (lambda: SearchConfig(tolerance=-1), "tolerance"),
         (lambda: SearchConfig(window=1), "window"),
         (lambda: SearchConfig(sghmc_temperature=-1), "sghmc_temperature"),
+        (
+            lambda: SearchConfig(optimiser="adam", fisher_damping=0.1),
+            "natural gradient, which search.optimiser adam does not follow.*choose sgd or momentum",
+        ),
+        (lambda: SearchConfig(optimiser="sghmc", fisher_damping=0.1), "the noise of sghmc"),
+        (lambda: SurrogateConfig(weight_cap=-1), "weight_cap must be finite and at least 0, got -1"),
         (lambda: PolicyConfig(hidden=(3, 0)), r"hidden must list positive layer sizes, got \(3, 0\)"),
         (lambda: Config(discount=0), r"discount must lie in \(0, 1\], got 0"),
         (lambda: preset("relased"), "no preset called 'relased'; did you mean 'released'"),

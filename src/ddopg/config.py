@@ -22,7 +22,8 @@ class PolicyConfig:
     hidden: tuple[int, ...] = (16, 16)
     """Units of each hidden tanh layer; empty for a linear policy. (16, 16) is the released code's."""
     squash: bool = False
-    """Send the output through tanh onto the action range. Off: raw output, as in the paper's experiments."""
+    """Send the output through tanh onto the action range. Off: raw output, as in the released code (the paper is
+    silent)."""
 
     def __post_init__(self) -> None:
         require(
@@ -108,6 +109,9 @@ class SurrogateConfig:
     the selected trajectories. 0 takes `length_scale` as it is."""
     decisions: int = 0
     """Per-decision weights at about this many times of an episode; 0 weighs whole paths, as the paper does."""
+    weight_cap: float = 0.0
+    """No weight counts as more than this, min(w̃, c), where w̃ = 1 on average over the data: the truncation that the
+    paper names beside its length-scale. 0 truncates none; at most N_max is ever reached without it."""
     estimator: str = "weighted"
     """Of Eq. (14): `weighted` has Z = Σw (and thereby a baseline, Proposition 1); `importance_sampling` has Z = N;
     `baselined` is Z = N with the optimal baseline of the return; `gradient_baselined` is the same with a gradient
@@ -144,6 +148,7 @@ class SurrogateConfig:
         require_not_negative("surrogate.penalty", self.penalty)
         require(self.bound_growth >= 0, f"surrogate.bound_growth must be at least 0, got {self.bound_growth}")
         require_not_negative("surrogate.width", self.width)
+        require_not_negative("surrogate.weight_cap", self.weight_cap)
         require(0 <= self.ess_share < 1, f"surrogate.ess_share must lie in [0, 1), got {self.ess_share}")
         require(self.decisions >= 0, f"surrogate.decisions must be at least 0, got {self.decisions}")
         require(0 <= self.epsilon < 1, f"surrogate.epsilon must lie in [0, 1), got {self.epsilon}")
@@ -177,7 +182,7 @@ class SearchConfig:
     """Longest move of the centre per iteration, ‖Δθ‖ in the parameter scale; 0 sets no limit."""
     fisher_damping: float = 0.0
     """Natural gradient with this damping, relative to the mean of the Fisher matrix' diagonal; 0 takes the plain
-    gradient."""
+    gradient. With `sgd` or `momentum` only."""
     saturation_penalty: float = 0.0
     """Weight of log(1 + mean-square raw output), against saturated actions; it fades as data gather."""
 
@@ -188,6 +193,12 @@ class SearchConfig:
         require(self.window >= 2, f"search.window must be at least 2, got {self.window}")
         for name in ("sghmc_temperature", "tolerance", "radius", "fisher_damping", "saturation_penalty"):
             require_not_negative(f"search.{name}", getattr(self, name))
+        require(
+            not self.fisher_damping or self.optimiser not in ("adam", "sghmc"),
+            f"search.fisher_damping asks for the natural gradient, which search.optimiser {self.optimiser} does not "
+            "follow: adam scales each parameter by itself again, and the noise of sghmc is not that of the metric; "
+            "choose sgd or momentum",
+        )
 
 
 @dataclass(frozen=True)
@@ -208,7 +219,7 @@ class IncumbentConfig:
 
     ema_rate: float = 0.0
     """The incumbent is an exponential moving average of the centre with this rate; 0 makes it the policy of the best
-    single rollout, as the paper and the released code do."""
+    single rollout, as the released code does (the paper does not say which policy its curves show)."""
     recheck_share: float = 0.0
     """Share of rollouts that play the moving average itself again, once the search has annealed; the incumbent is
     then replaced only by a policy whose re-check did not disappoint. 0 hands over the moving average unchecked."""
@@ -256,7 +267,8 @@ class Config:
     incumbent: IncumbentConfig = field(default_factory=IncumbentConfig)
     annealing: AnnealingConfig = field(default_factory=AnnealingConfig)
     discount: float = 1.0
-    """γ of the return below Eq. (1); the experiments of the paper add rewards up undiscounted."""
+    """γ of the return below Eq. (1). The paper does not say its value; the released code adds rewards up
+    undiscounted."""
 
     def __post_init__(self) -> None:
         require(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")

@@ -159,6 +159,17 @@ class TestAgainstTheOracle:
             fast = estimated(problem, estimator=name).mean
             assert fast == pytest.approx(reference.baselined(w, problem.returns.tolist()), rel=1e-7)
 
+    @pytest.mark.parametrize("cap", [0.2, 1.0, 50.0])
+    def test_truncated_weights(self, seed, cap):
+        problem = random_problem(seed)
+        mu, R = problem.slow_policy(problem.target), problem.returns.tolist()
+        w = reference.surrogate_weights(problem.slow_trajectories, problem.slow_policies, mu, problem.sigma)
+        w = [min(value, cap) for value in w]
+        for name, slow in (("weighted", reference.weighted), ("importance_sampling", reference.plain)):
+            fast = estimated(problem, estimator=name, weight_cap=cap)
+            assert fast.mean == pytest.approx(slow(w, R), rel=1e-8)
+            assert fast.ess == pytest.approx(reference.ess_self_normalised(w), rel=1e-8)
+
     def test_objectives(self, seed):
         problem = random_problem(seed)
         mu = problem.slow_policy(problem.target)
@@ -234,6 +245,24 @@ class TestLimits:
         )
         problem = problem._replace(thetas=thetas, actions=actions)
         assert estimated(problem, thetas[0]).mean == pytest.approx(problem.returns[:2].mean(), abs=1e-9)
+
+    def test_a_tiny_cap_gives_the_plain_average_with_normalised_weights_and_nothing_without(self):
+        problem = random_problem(1)
+        found = estimated(problem, weight_cap=1e-9)
+        assert found.mean == pytest.approx(problem.returns.mean(), abs=1e-6)
+        assert found.ess == pytest.approx(len(problem.returns), rel=1e-6)
+        assert abs(estimated(problem, estimator="importance_sampling", weight_cap=1e-9).mean) < 1e-8
+
+    def test_a_cap_that_no_weight_reaches_changes_nothing(self):
+        problem = random_problem(1)
+        without = estimated(problem)
+        for cap in (0.0, 1.001 * len(problem.returns)):
+            assert estimated(problem, weight_cap=cap).mean == without.mean
+
+    def test_a_trajectory_at_the_cap_has_no_slope(self):
+        log_w = jnp.array([-1.0, 0.5, 2.0])
+        slope = jax.grad(lambda x: jnp.sum(jnp.exp(estimators.truncate_weights(x, 2.0))))(log_w)
+        np.testing.assert_allclose(slope, [np.exp(-1.0), np.exp(0.5), 0.0])
 
     def test_a_huge_length_scale_gives_the_plain_average(self):
         problem = random_problem(1, sigma=(1e6, 1e6))
@@ -641,7 +670,7 @@ class TestStoredPolicies:
     def test_the_table_says_the_same_as_a_new_look_at_each_stored_policy(self):
         problem = random_problem(2)
         memory, selection = remembered(problem), Selection(np.arange(6), np.ones(6, int))
-        for changes in ({}, {"decisions": 5, "ess_share": 0.5}):
+        for changes in ({}, {"decisions": 5, "ess_share": 0.5}, {"weight_cap": 0.8}):
             held = prepare(memory, selection, problem, 8, **changes)
             stored = stored_returns(held, config(problem, **changes))
             fresh = [estimate(problem, theta, held, **changes).mean for theta in problem.thetas]
@@ -661,6 +690,20 @@ class TestFisher:
         step = 1e-3 * np.random.default_rng(0).standard_normal(problem.policy.size)
         drop = -log_likelihoods(problem, problem.thetas[0] + step)[0, 0] / 40
         assert drop == pytest.approx(float(0.5 * step @ F @ step), rel=1e-6)
+
+    def test_it_is_an_average_with_the_weights_and_counts_of_the_surrogate(self):
+        problem = random_problem(1, number=3)
+        counts, theta = jnp.array([3.0, 0.0, 1.0]), jnp.asarray(problem.target)
+        held, chosen = data(problem, counts)._replace(inverse_temperature=jnp.asarray(0.7)), config(problem)
+        w = np.exp(S.log_weights(problem.policy, theta, held, chosen)[:, 0])
+        total, steps = 0.0, 0.0
+        for i, path in enumerate(problem.slow_trajectories):
+            for observation, _ in path:
+                J = jax.jacobian(problem.policy.act)(theta, jnp.asarray(observation))
+                total = total + counts[i] * w[i] * (J / problem.sigma[:, None] ** 2).T @ J
+                steps += counts[i] * w[i]
+        expected = 0.7 * total / steps
+        np.testing.assert_allclose(S.fisher(problem.policy, theta, held, chosen), expected, rtol=1e-9)
 
     def test_dead_steps_do_not_count(self):
         problem = random_problem(1)

@@ -49,6 +49,15 @@ def jobs():
     return plan_jobs([WORLD], ["random", "ars"], [1, 2], 30, 2)
 
 
+def test_a_setting_that_came_later_and_changes_nothing_leaves_the_key_of_a_job():
+    now = make_job(WORLD, "ddopg", 1, 30, 2)
+    surrogate = now.settings["surrogate"]
+    before = {name: value for name, value in surrogate.items() if name != "weight_cap"}
+    capped = {**surrogate, "weight_cap": 2.0}
+    keys = [now._replace(settings=now.settings | {"surrogate": s}).key for s in (before, surrogate, capped)]
+    assert keys[0] == keys[1] != keys[2]
+
+
 class TestComplete:
     def test_every_job_leaves_a_record_and_none_is_run_twice(self, jobs, tmp_path):
         assert bench.complete(jobs, tmp_path, in_process, quiet=True) == []

@@ -54,9 +54,10 @@ class TestResume:
             quick("paper"),
             quick("released"),
             quick("released", optimiser="adam"),
-            quick("released", optimiser="sghmc", sghmc_temperature=0.1, fisher_damping=0.1),
+            quick("released", optimiser="sghmc", sghmc_temperature=0.1),
+            quick("released", optimiser="momentum", fisher_damping=0.1),
         ],
-        ids=["default", "paper", "released", "adam", "natural sghmc"],
+        ids=["default", "paper", "released", "adam", "sghmc", "natural momentum"],
     )
     def test_a_run_in_pieces_is_the_run_in_one_piece_bit_for_bit(self, config, tmp_path):
         whole = learnt(tmp_path / "whole", 22, config)

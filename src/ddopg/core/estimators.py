@@ -173,6 +173,19 @@ def log_mixture_weights(log_p: Array, log_p_policies: Array, counts: Array | Non
     return log_p - log_mixture(log_p_policies, counts)
 
 
+def truncate_weights(log_w: Array, cap: float) -> Array:
+    """log min(w, c): truncated importance weights (Wawrzyński, 2007), which have a bias and less variance.
+
+    A trajectory at the cap has no slope: it does not pull the policy any further, as in PPO. With Z = Σw, c → 0 gives
+    every trajectory the same weight, as Σ → ∞ does.
+
+    Args:
+        log_w: log importance weights, of any shape.
+        cap: c > 0; 0 leaves all weights as they are.
+    """
+    return jnp.minimum(log_w, jnp.log(cap)) if cap else log_w
+
+
 def weighted_importance_sampling_return(
     log_w: Array, R: Array, counts: Array | None = None, epsilon: float = 0.0
 ) -> Array:
@@ -350,10 +363,11 @@ def standard_error(variance: Array, ess: Array, spread: Array) -> Array:
 def renyi_lower_bound(mean: Array, d2: Array, count: Array | int, return_bound: Array, delta: float) -> Array:
     """E[R] ≥ Ĵ − ‖R‖∞ √((1−δ) d₂(p‖q) / (δ N)) with probability 1−δ.  Eq. (16), eq:LowerBound.
 
-    d₂ is the exponentiated 2-Rényi divergence.
+    d₂ is the exponentiated 2-Rényi divergence. The print has Ĵ = 1/N Σᵢ w̃ᵢ Rᵢ, Z = N, for which the bound is proved.
+    The surrogate uses its own estimate instead, which has Z = Σw̃ in every preset.
 
     Args:
-        mean: Ĵ.
+        mean: Ĵ, with Z = N for the bound as printed.
         d2: d₂(p‖q).
         count: N, the number of trajectories.
         return_bound: ‖R‖∞, the largest possible |R(τ)|.
@@ -388,8 +402,11 @@ def effective_sample_size(log_w: Array, counts: Array | None = None, epsilon: fl
 def lower_bound(mean: Array, ess: Array, return_bound: Array | float, delta: float) -> Array:
     """L = Ĵ − ‖R‖∞ √((1−δ)/δ · 1/ESS).  Eqs. (18) and (19), eq:ESSLowerBound: Eq. (16) with N/d₂ = ESS.
 
+    The print has Z = N. The surrogate hands in its own estimate, which is the weighted one (Z = Σw̃) in every preset,
+    and an ESS of the same sample: the bound is then a rule for caution, not a theorem.
+
     Args:
-        mean: Ĵ.
+        mean: Ĵ, with Z = N for the bound as printed.
         ess: the effective sample size.
         return_bound: ‖R‖∞, the largest possible |R(τ)|.
         delta: δ, the probability that the bound does not hold.

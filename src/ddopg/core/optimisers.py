@@ -110,7 +110,16 @@ def normalise_gradient() -> optax.GradientTransformation:
 
 
 def precondition(metric: Array, damping: float) -> optax.GradientTransformation:
-    """g ← (F + λ tr(F)/D · I)⁻¹ g: the natural gradient, steepest in the policy's behaviour, not in its numbers."""
+    """g ← (F + λ tr(F)/D · I)⁻¹ g: the natural gradient, steepest in the policy's behaviour, not in its numbers.
+
+    F is that of the start of a search and stays while it runs. What follows must not undo it: `sgd` keeps the step,
+    `momentum` its direction. But `adam` would divide each coordinate by its own size again, and the noise of `sghmc`
+    would not be that of the metric: both are refused (`config.SearchConfig`).
+
+    Args:
+        metric: F, (D, D).
+        damping: λ, relative to the mean of F's diagonal.
+    """
     ridge = damping * jnp.trace(metric) / metric.shape[0] + jnp.finfo(metric.dtype).tiny
     damped = metric + ridge * jnp.eye(metric.shape[0], dtype=metric.dtype)
 

@@ -74,9 +74,15 @@ def _sum_log_densities(log_pi: Array, step_counts: Array, config: SurrogateConfi
     return estimators.log_trajectory_likelihood(log_pi, step_counts)[..., None]
 
 
-def log_surrogate_weights(log_p: Array, log_q: Array) -> Array:
-    """log w̃(τᵢ, θ) = log Πₜ N(aₜ|μ_θ(sₜ), Σ) − log 1/N Σⱼ Πₜ N(aₜ|μ_θⱼ(sₜ), Σ).  Eq. (15), eq:SurrogateWeights."""
-    return log_p - log_q
+def log_surrogate_weights(log_p: Array, log_q: Array, cap: float = 0.0) -> Array:
+    """log w̃(τᵢ, θ) = log Πₜ N(aₜ|μ_θ(sₜ), Σ) − log 1/N Σⱼ Πₜ N(aₜ|μ_θⱼ(sₜ), Σ).  Eq. (15), eq:SurrogateWeights.
+
+    Args:
+        log_p: log-likelihoods of the trajectories under θ, (N, K).
+        log_q: their log mixture over the policies that acted, (N, K).
+        cap: what no weight exceeds; 0 truncates none.
+    """
+    return estimators.truncate_weights(log_p - log_q, cap)
 
 
 def weighted(log_w: Array, data: SurrogateData, config: SurrogateConfig) -> Array:
@@ -158,7 +164,7 @@ def make_log_weights_fn(
     def log_weights(theta: Array) -> Array:
         log_pi = -0.5 * of_all(theta).reshape(number, steps)
         log_p = data.inverse_temperature * _sum_log_densities(log_pi, data.step_counts, config)
-        return log_surrogate_weights(log_p, data.log_q)
+        return log_surrogate_weights(log_p, data.log_q, config.weight_cap)
 
     return log_weights
 
@@ -256,18 +262,34 @@ def _spread(whole: Array, data: SurrogateData, config: SurrogateConfig) -> tuple
 
 def stored_returns(data: SurrogateData, config: SurrogateConfig) -> Array:
     """Ĵ(θᵢ) of every stored policy (N,), from the table: nothing is computed twice. −∞ for rows of padding."""
-    means = jax.vmap(lambda log_p: surrogate_return(log_p - data.log_q, data, config))(data.log_p)
+
+    def mean(log_p: Array) -> Array:
+        return surrogate_return(log_surrogate_weights(log_p, data.log_q, config.weight_cap), data, config)
+
+    means = jax.vmap(mean)(data.log_p)
     return jnp.where(data.counts > 0, means, -jnp.inf)
 
 
 def fisher(policy: Policy, theta: Array, data: SurrogateData, config: SurrogateConfig) -> Array:
-    """F = mean over the stored states of Jᵀ Σ⁻¹ J, J = ∂μ_θ(s)/∂θ, (D, D): how far θ moves the evaluation policy."""
+    """F = Σᵢ w̄ᵢ(θ) Σₜ Jᵀ Σ⁻¹ J / Σᵢ w̄ᵢ(θ) Hᵢ, J = ∂μ_θ(sₜ)/∂θ, (D, D): how far θ moves the evaluation policy.
+
+    The Fisher matrix of p̃(τ|θ) per step, on the states that θ itself meets: as all that is said of θ, an average over
+    the stored trajectories with its self-normalised weights, counts included.
+
+    Args:
+        policy: the policy class.
+        theta: the policy in question, (D,).
+        data: the selected trajectories.
+        config: the length-scale, which the fit to the data may have scaled.
+    """
     scales = length_scales(policy, config)
     jacobian = jax.jacrev(lambda point, observation: policy.act(point, observation) / scales)
     observations = data.observations.reshape(-1, data.observations.shape[-1])
-    step_counts = data.step_counts.reshape(-1).astype(theta.dtype)
+    whole = log_weights(policy, theta, data, config)[:, -1]
+    shares = estimators.normalised_weights(whole, data.counts)[:, None] * data.step_counts
     slopes = jax.vmap(jacobian, in_axes=(None, 0))(theta, observations)
-    return jnp.einsum("t,tad,tae->de", step_counts, slopes, slopes) / jnp.sum(step_counts)
+    total = jnp.einsum("t,tad,tae->de", shares.reshape(-1), slopes, slopes)
+    return data.inverse_temperature * total / jnp.sum(shares)
 
 
 def length_scales(policy: Policy, config: SurrogateConfig) -> np.ndarray:

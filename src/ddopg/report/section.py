@@ -246,7 +246,7 @@ def _estimate_as_the_run(
     """
     config = reading.about.config.surrogate
     whole = config.estimator == "weighted" and not (
-        config.decisions or config.initial_state_correction or config.epsilon
+        config.decisions or config.initial_state_correction or config.epsilon or config.weight_cap
     )
     if whole and sample.selected == len(sample.rows):
         return None

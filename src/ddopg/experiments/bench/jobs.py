@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MARKS = 50  # evaluations per run
 PACKAGES = ("jax", "gymnasium", "stable-baselines3", "sb3-contrib", "torch", "cma")
 
+LATER = {"surrogate": {"weight_cap": 0.0}}
+"""Part → settings that came later, with the value that changes nothing: with it, a job keeps the key of before."""
+
 Report = Callable[[float], None]
 
 
@@ -45,11 +48,25 @@ class Job(NamedTuple):
     @property
     def key(self) -> str:
         """A digest of everything that defines the result: other settings are another job."""
-        text = json.dumps(self._asdict(), sort_keys=True)
+        text = json.dumps(self._asdict() | {"settings": _drop_later(self.settings)}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         return f"{self.env} · {self.method} · seed {self.seed} · {self.budget:,} steps"
+
+
+def _drop_later(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings without those of `LATER` that change nothing: records made before them stay valid."""
+
+    def is_new(part: str, name: str, value: Any) -> bool:
+        return name in LATER.get(part, {}) and LATER[part][name] == value
+
+    return {
+        part: {name: value for name, value in values.items() if not is_new(part, name, value)}
+        if isinstance(values, dict)
+        else values
+        for part, values in settings.items()
+    }
 
 
 def plan_jobs(

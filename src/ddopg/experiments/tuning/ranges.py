@@ -52,6 +52,7 @@ RANGES: Space = {
     "surrogate.length_scale": Range(0.1, 30.0),
     "surrogate.ess_share": Range(0.03, 0.6),
     "surrogate.decisions": Range(10, 200),
+    "surrogate.weight_cap": Range(0.3, 30.0),
     "surrogate.penalty": Range(0.01, 1.0),
     "surrogate.delta": Range(0.05, 0.8, log=False),
     "surrogate.width": Range(0.1, 3.0),
