@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import matplotlib.image
 import numpy as np
 import pytest
@@ -31,6 +33,8 @@ from ddopg.experiments.bench.jobs import make_job, place_marks, plan_jobs
 from ddopg.experiments.figures import (
     ablation,
     benchmark,
+    bias,
+    bias_worlds,
     curves,
     history,
     lengthscale,
@@ -365,6 +369,104 @@ class TestSurrogate:
         assert shared == sorted(shared, reverse=True)
 
 
+class TestBias:
+    def test_the_return_in_the_corridor_is_that_of_walking_backwards_from_the_end(self):
+        """By dynamic programming over places, instead of the sum over trajectories."""
+        for theta in np.random.default_rng(0).normal(0, 2, (5, 2)):
+            places = range(-2, 3)
+            value = dict.fromkeys(places, 0.0)
+            for _ in range(6):
+                share = {x: 1 / (1 + math.exp(-(theta[0] * x / 2 + theta[1]))) for x in places}
+                worth = {x: (x == 1) + value[x] for x in places}
+                value = {
+                    x: share[x] * worth[min(2, x + 1)] + (1 - share[x]) * worth[max(-2, x - 1)]
+                    for x in places
+                }
+            assert bias_worlds.enumerate_return(theta) == pytest.approx(value[0])
+
+    def test_walks_in_the_corridor_earn_that_return_on_average(self):
+        theta = np.array([-1.0, 0.7])
+        keys = jax.random.split(jax.random.key(0), 20_000)
+        _, _, returns = jax.vmap(bias_worlds._walk, in_axes=(0, None))(keys, jnp.asarray(theta))
+        error = float(returns.std()) / math.sqrt(20_000)
+        assert float(returns.mean()) == pytest.approx(bias_worlds.enumerate_return(theta), abs=4 * error)
+
+    @pytest.mark.parametrize("cap", [0.0, 0.5])
+    def test_estimates_are_those_of_slow_loops(self, float64, cap):
+        world = bias_worlds.make_corridor(seed=1, targets=3)
+        data, sigma = world.draw(jax.random.key(3), 6), 1.7
+        found = bias.estimate_returns(data, jnp.asarray(sigma), cap)
+        densities, returns = np.exp(np.asarray(data.log_p) / sigma**2), np.asarray(data.returns).tolist()
+        for k in range(3):
+            w = np.exp(np.asarray(data.at)[k] / sigma**2) / densities.mean(axis=0)
+            w = np.minimum(w, cap or np.inf).tolist()
+            assert found.weighted[k] == pytest.approx(reference.weighted(w, returns))
+            assert found.plain[k] == pytest.approx(reference.plain(w, returns))
+
+    def test_the_table_is_the_squared_distance_of_the_actions(self):
+        world = bias_worlds.make_corridor(seed=1, targets=2)
+        data = world.draw(jax.random.key(0), 4)
+        assert np.diag(data.log_p) == pytest.approx(np.zeros(4), abs=1e-6)  # the policy that acted
+        assert np.all(np.asarray(data.at) < 0)
+        assert data.lengths.tolist() == [6] * 4
+
+    def test_bias_and_deviation_are_told_apart(self):
+        rng = np.random.default_rng(0)
+        truth = np.array([1.0, 2.0, 6.0])
+        noise = rng.normal(0, 0.5, (4000, 1, 1, 3))
+        found = bias.split_error(truth + np.array([1.0, -1.0, 1.0]) + noise, truth)
+        unit = truth.std()
+        assert found["bias"][0][0] == pytest.approx(1 / unit, rel=0.03)
+        assert found["signed"][0][0] == pytest.approx(1 / 3 / unit, rel=0.1)
+        assert found["deviation"][0][0] == pytest.approx(0.5 / unit, rel=0.03)
+        assert found["error"][0][0] == pytest.approx(math.hypot(1, 0.5) / unit, rel=0.03)
+        assert (
+            bias.split_error(truth + noise[:40], truth)["bias"][0][0] < 0.05
+        )  # not the chance of 40 data sets
+
+    def test_a_huge_length_scale_is_the_mean_of_all_returns(self):
+        settings = bias.QUICK._replace(data_sets=200, caps=(0.0,))
+        world = bias_worlds.make_corridor(seed=0, targets=16)
+        found = bias.measure_errors(world, 10, (1e4,), settings)
+        assert found["ess"][0][0] == pytest.approx(10, rel=1e-3)
+        for name in ("weighted", "plain"):
+            assert found[name]["bias"][0][0] == pytest.approx(
+                math.hypot(1, found[name]["signed"][0][0]), abs=0.05
+            )
+
+    def test_on_cartpole_data_sets_are_drawn_from_the_pool_without_repetition(self):
+        world = bias_worlds.make_cartpole(seed=2, targets=2, spread=0.3, steps=60, pool=6, episodes=4)
+        data = world.draw(jax.random.key(0), 6)
+        assert len(set(np.asarray(data.at)[0].tolist())) == 6
+        assert np.diag(data.log_p) == pytest.approx(np.zeros(6), abs=1e-2)
+        assert data.returns == pytest.approx(
+            10 * np.asarray(data.lengths), rel=0.01
+        )  # about 10 for each step
+        assert world.truth.shape == (2,)
+
+    def test_what_the_page_says_is_in_the_committed_data(self):
+        """The findings of docs/bias.md."""
+        found = json.loads((ROOT / "benchmarks/figures/bias" / bias.FILE).read_text())
+        assert found["settings"] == json.loads(json.dumps(bias.SETTINGS._asdict()))
+        corridor, near, wide = found["worlds"]
+        for world in (corridor, near):
+            errors = [np.array(at["weighted"]["error"]) for at in world["errors"]]
+            best = [values[:, 0].argmin() for values in errors]
+            assert best == sorted(best, reverse=True)  # more data, a shorter σ
+            for (
+                values
+            ) in errors:  # a cap repairs a σ that is too short, but gains nothing beside the best one
+                assert values[:, 0].min() < values.min() + 0.02
+            assert errors[-1][2].min() < errors[-1][2][0] - 0.03
+            middle = world["errors"][1]
+            assert middle["weighted"]["bias"][0][0] < 0.6 < middle["weighted"]["bias"][-1][0]
+        shortest = wide["errors"][1]
+        assert (
+            shortest["weighted"]["signed"][0][0] < -0.5
+        )  # far from data short, failed episodes speak loudest
+        assert shortest["length"][0][0] < 0.7
+
+
 class TestCommand:
     @pytest.fixture
     def tiny(self, monkeypatch, tmp_path):
@@ -375,6 +477,14 @@ class TestCommand:
         monkeypatch.setattr(
             surrogate, "QUICK", surrogate.SETTINGS._replace(steps=60, rollouts=4, points=5, episodes=3)
         )
+        sizes = {"targets": 2, "data_sets": 10, "spreads": (0.3,), "steps": 60, "pool": 12, "episodes": 2}
+        small = {
+            "numbers": (4, 6),
+            "corridor_scales": (1.0, 3.0),
+            "cartpole_scales": (5.0, 20.0),
+            "caps": (0.0, 1.0),
+        }
+        monkeypatch.setattr(bias, "QUICK", bias.SETTINGS._replace(**sizes, **small))
         return tmp_path
 
     def test_from_nothing_to_pictures_and_numbers(self, tiny, capsys):
@@ -399,6 +509,12 @@ class TestCommand:
         picture_of(tiny / "again/surrogate.png")
         assert path.read_bytes() == first
 
+    def test_the_errors_of_the_surrogate_from_nothing_to_a_picture(self, tiny):
+        assert main(["figure", "bias", "--quick"]) == 0
+        picture_of(tiny / "runs/figures/bias.png")
+        found = json.loads((tiny / "runs/figures/bias-quick" / bias.FILE).read_text())
+        assert [world["title"].split(",")[0] for world in found["worlds"]] == ["corridor", "cartpole"]
+
     def test_other_settings_are_computed_anew(self, tiny, monkeypatch):
         assert main(["figure", "surrogate", "--quick"]) == 0
         monkeypatch.setattr(surrogate, "QUICK", surrogate.QUICK._replace(points=7))
@@ -410,6 +526,7 @@ class TestCommand:
     def test_the_committed_data_are_drawn_without_computing(self, name, tmp_path, monkeypatch):
         monkeypatch.setattr(workers, "run_locally", never)
         monkeypatch.setattr(surrogate, "compute_section", never)
+        monkeypatch.setattr(bias, "compute_errors", never)
         monkeypatch.chdir(ROOT)
         assert main(["figure", name, "--redraw", "--out", str(tmp_path)]) == 0
         image = picture_of(tmp_path / f"{name}.png")

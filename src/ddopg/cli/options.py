@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     LoggerName = Literal[tuple(LOGGERS)]
 FigureName = Literal[
-    "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature"
+    "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature", "bias"
 ]
 
 Directory = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
@@ -306,10 +306,10 @@ class Tune:
 
 @dataclass(frozen=True)
 class Figure:
-    """Draw a figure of the paper: what is missing of its data is computed, then the picture is drawn from them.
+    """Draw a figure: what is missing of its data is computed, then the picture is drawn from them.
 
     surrogate: Fig. 1; benchmark: Fig. 2, and a second picture with all rivals; ablation-history: Fig. 3;
-    ablation-lengthscale: Fig. 4; ablation-temperature: Fig. 5.
+    ablation-lengthscale: Fig. 4; ablation-temperature: Fig. 5; bias: the surrogate's errors, not in the paper.
     """
 
     name: Annotated[tyro.conf.Positional[FigureName], tyro.conf.arg(metavar="NAME")]

@@ -1,4 +1,6 @@
-"""The figures of the paper, one module each: what is run (`SETTINGS`), `run` for the data, `plot` for the pictures.
+"""The figures of the paper, and one that it leaves open (`bias`), one module each.
+
+A module says what is run (`SETTINGS`), and has `run` for the data and `plot` for the pictures.
 
 `run` adds to a directory what it does not hold yet, `plot` reads that directory only. The module of a figure is
 imported when it is asked for.
@@ -22,6 +24,7 @@ MODULES = {
     "ablation-history": "history",
     "ablation-lengthscale": "lengthscale",
     "ablation-temperature": "temperature",
+    "bias": "bias",
 }
 """Name of the figure → module of this package."""
 

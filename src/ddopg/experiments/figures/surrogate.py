@@ -6,7 +6,6 @@ surrogate's data. The truth is the mean return of independent episodes, none of 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,14 +25,13 @@ from ddopg.core.surrogate import estimate, log_weights
 from ddopg.core.surrogate_data import Sample, prepare
 from ddopg.core.types import Trajectory
 from ddopg.envs.adapter import make
-from ddopg.errors import ArtefactError
 from ddopg.experiments.bench.benchmark import Execute
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.workers import Failed
-from ddopg.experiments.figures import curves
+from ddopg.experiments.figures import curves, numbers
+from ddopg.experiments.figures.numbers import round_all
 from ddopg.policies import Policy
 from ddopg.rollouts.playing import evaluate, rollout
-from ddopg.support.files import write_atomically
 from ddopg.support.records import to_dict
 
 NAME = "surrogate"
@@ -74,11 +72,7 @@ def plan_jobs(quick: bool) -> list[Job]:
 
 def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
     """Compute the section, unless the directory holds it."""
-    settings = QUICK if quick else SETTINGS
-    path = data / FILE
-    if not path.exists() or _read(path)["settings"] != _to_plain(settings):
-        content = json.dumps(compute_section(settings), allow_nan=False) + "\n"
-        write_atomically(path, content.encode(), "choose a writable directory with --data")
+    numbers.keep(data / FILE, NAME, QUICK if quick else SETTINGS, compute_section)
     return []
 
 
@@ -100,15 +94,15 @@ def compute_section(settings: Settings) -> dict[str, Any]:
     mean, deviation = measure_truth(env, policy, line, settings.episodes)
     return {
         "version": __version__,
-        "settings": _to_plain(settings),
+        "settings": numbers.to_plain(settings),
         "config": to_dict(agent.config),
-        "theta": _round_all(best, 7),
-        "direction": _round_all(towards, 7),
-        "x": _round_all(x, 5),
-        "truth": {"mean": _round_all(mean), "deviation": _round_all(deviation)},
-        "data": {"x": _round_all(where, 5), "returns": _round_all([t.rewards.sum() for t in data])},
+        "theta": round_all(best, 7),
+        "direction": round_all(towards, 7),
+        "x": round_all(x, 5),
+        "truth": {"mean": round_all(mean), "deviation": round_all(deviation)},
+        "data": {"x": round_all(where, 5), "returns": round_all([t.rewards.sum() for t in data])},
         "surrogate": [
-            {name: _round_all(values) for name, values in zip(Curves._fields, found, strict=True)}
+            {name: round_all(values) for name, values in zip(Curves._fields, found, strict=True)}
             for log in settings.log_covariances
             for found in [estimate_along(policy, line, data, math.exp(log / 2), settings.delta)]
         ],
@@ -183,7 +177,7 @@ def plot(data: Path, out: Path, quick: bool) -> list[Path]:
     """Draw one panel per length-scale."""
     path = data / FILE
     curves.require_data(path.exists(), NAME, data)
-    found = _read(path)
+    found = numbers.read(path, NAME)
     settings, x, real = found["settings"], found["x"], found["truth"]
     picture = curves.make_picture(11, 4.6)
     panels = picture.subplots(1, len(found["surrogate"]), sharey=True, squeeze=False)[0]
@@ -221,23 +215,3 @@ def _shade(axes: Any, x: list[float], curve: dict[str, list[float]], colour: str
     mean, deviation = np.array(curve["mean"]), np.array(curve["deviation"])
     axes.fill_between(x, mean - deviation, mean + deviation, color=colour, alpha=0.2, lw=0)
     axes.plot(x, mean, color=colour, lw=1.8, label=label)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text())
-        if isinstance(found, dict) and "settings" in found:
-            return found
-    except (ValueError, OSError):
-        pass
-    raise ArtefactError(
-        f"{path} does not hold the data of the figure {NAME}; remove it, and ddopg figure {NAME} computes it again"
-    )
-
-
-def _to_plain(settings: Settings) -> dict[str, Any]:
-    return json.loads(json.dumps(settings._asdict()))
-
-
-def _round_all(values: Any, digits: int = 3) -> list[float]:
-    return [round(float(value), digits) for value in values]
