@@ -439,9 +439,7 @@ class TestBias:
         data = world.draw(jax.random.key(0), 6)
         assert len(set(np.asarray(data.at)[0].tolist())) == 6
         assert np.diag(data.log_p) == pytest.approx(np.zeros(6), abs=1e-2)
-        assert data.returns == pytest.approx(
-            10 * np.asarray(data.lengths), rel=0.01
-        )  # about 10 for each step
+        assert data.returns == pytest.approx(10 * np.asarray(data.lengths), abs=15)  # about 10 per step
         assert world.truth.shape == (2,)
 
     def test_what_the_page_says_is_in_the_committed_data(self):
@@ -449,22 +447,20 @@ class TestBias:
         found = json.loads((ROOT / "benchmarks/figures/bias" / bias.FILE).read_text())
         assert found["settings"] == json.loads(json.dumps(bias.SETTINGS._asdict()))
         corridor, near, wide = found["worlds"]
-        for world in (corridor, near):
+        for world in found["worlds"]:
             errors = [np.array(at["weighted"]["error"]) for at in world["errors"]]
             best = [values[:, 0].argmin() for values in errors]
-            assert best == sorted(best, reverse=True)  # more data, a shorter σ
-            for (
-                values
-            ) in errors:  # a cap repairs a σ that is too short, but gains nothing beside the best one
-                assert values[:, 0].min() < values.min() + 0.02
-            assert errors[-1][2].min() < errors[-1][2][0] - 0.03
-            middle = world["errors"][1]
-            assert middle["weighted"]["bias"][0][0] < 0.6 < middle["weighted"]["bias"][-1][0]
-        shortest = wide["errors"][1]
-        assert (
-            shortest["weighted"]["signed"][0][0] < -0.5
-        )  # far from data short, failed episodes speak loudest
-        assert shortest["length"][0][0] < 0.7
+            assert best == sorted(best, reverse=True), "more data, a shorter σ"
+            for values, at in zip(errors, world["errors"], strict=True):
+                assert values[:, 0].min() == values.min(), "beside the best σ a cap gains nothing"
+                assert values.min() < np.min(at["plain"]["error"]), "Z = N is worse, with any σ and cap"
+        for world in (corridor, near):
+            middle, short = world["errors"][1]["weighted"], world["errors"][-1]["weighted"]["error"][2]
+            assert middle["bias"][0][0] < 0.4 < 0.9 < middle["bias"][-1][0], "a long σ is all bias"
+            assert min(short) < short[0] - 0.03, "a cap repairs some of a σ that is too short"
+        at = wide["errors"][1]
+        assert at["weighted"]["signed"][0][0] < -0.5, "far from data short, failed episodes speak loudest"
+        assert at["length"][0][0] < 0.3
 
 
 class TestCommand:
