@@ -53,6 +53,7 @@ PARSED_ONLY = {  # beginning of a command: why it is not run
     "ddopg train cartpole --log mlflow": "needs MLflow",
     "ddopg tune swimmer": "needs a database server",
     "ddopg figure surrogate --quick": "computes for a while; tests/experiments has it smaller still",
+    "ddopg figure bias --quick": "the same",
 }
 NOT_FOR_TESTS = {  # whole lines that make the surroundings in which the tests already run
     "python3 -m venv .venv",
