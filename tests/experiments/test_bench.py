@@ -49,15 +49,6 @@ def jobs():
     return plan_jobs([WORLD], ["random", "ars"], [1, 2], 30, 2)
 
 
-def test_a_setting_that_came_later_and_changes_nothing_leaves_the_key_of_a_job():
-    now = make_job(WORLD, "ddopg", 1, 30, 2)
-    surrogate = now.settings["surrogate"]
-    before = {name: value for name, value in surrogate.items() if name != "weight_cap"}
-    capped = {**surrogate, "weight_cap": 2.0}
-    keys = [now._replace(settings=now.settings | {"surrogate": s}).key for s in (before, surrogate, capped)]
-    assert keys[0] == keys[1] != keys[2]
-
-
 class TestComplete:
     def test_every_job_leaves_a_record_and_none_is_run_twice(self, jobs, tmp_path):
         assert bench.complete(jobs, tmp_path, in_process, quiet=True) == []
@@ -75,6 +66,23 @@ class TestComplete:
         changed = jobs[0]._replace(settings={**jobs[0].settings, "spread": 0.3})
         bench.complete([jobs[0], changed], tmp_path, in_process, quiet=True)
         assert keys(tmp_path) == [jobs[0].key, changed.key]
+
+    def test_a_record_from_before_a_setting_existed_still_counts(self, jobs, tmp_path):
+        bench.complete(jobs[:1], tmp_path, in_process, quiet=True)
+        path = tmp_path / "records.jsonl"
+        record = json.loads(path.read_text())
+        assert record["settings"].pop("repeats") == 1
+        record["key"] = "0" * 16  # of the settings as they were
+        path.write_text(json.dumps(record) + "\n")
+        assert list(bench.read_finished(tmp_path)) == [jobs[0].key]
+
+    def test_a_record_whose_settings_cannot_be_read_keeps_its_key(self, jobs, tmp_path):
+        bench.complete(jobs[:1], tmp_path, in_process, quiet=True)
+        path = tmp_path / "records.jsonl"
+        record = json.loads(path.read_text())
+        record["settings"]["vanished"] = 1
+        path.write_text(json.dumps(record) + "\n")
+        assert list(bench.read_finished(tmp_path)) == [jobs[0].key]
 
     def test_a_torn_line_is_run_again(self, jobs, tmp_path):
         bench.complete(jobs, tmp_path, in_process, quiet=True)

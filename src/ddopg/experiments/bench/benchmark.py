@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ddopg.errors import ArtefactError, cannot_write_into
 from ddopg.experiments.bench import records
-from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench.jobs import Job, find_key
 from ddopg.experiments.bench.records import Record
 from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, summarise, summarise_tasks
 from ddopg.experiments.bench.workers import Done, Event, Failed, Progressed
@@ -64,7 +64,8 @@ def complete(
         raise ArtefactError(message) from error
     with records.lock_records(out, option, patient):
         records.repair(out / RECORDS)
-        missing = [job for job in jobs if job.key not in read_finished(out)]
+        finished = read_finished(out)
+        missing = [job for job in jobs if job.key not in finished]
         with show_progress(missing, len(jobs), quiet) as show:
             return _consume(execute(missing) if missing else iter(()), out, show)
 
@@ -75,7 +76,7 @@ def read_finished(out: Path) -> dict[str, Record]:
     Raises:
         ArtefactError: if a line in the middle of the file is no record.
     """
-    return {record["key"]: record for record in records.read(out / RECORDS)}
+    return {find_key(record): record for record in records.read(out / RECORDS)}
 
 
 def locate_failure_file(out: Path, job: Job) -> Path:

@@ -11,6 +11,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from ddopg import baselines
 from ddopg._version import __version__
-from ddopg.errors import RolloutError, require
+from ddopg.errors import DDOPGError, RolloutError, require
 from ddopg.experiments.bench.records import Record
 from ddopg.support.records import to_dict
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 MARKS = 50  # evaluations per run
 PACKAGES = ("jax", "gymnasium", "stable-baselines3", "sb3-contrib", "torch", "cma")
-
-LATER = {"surrogate": {"weight_cap": 0.0}}
-"""Part → settings that came later, with the value that changes nothing: with it, a job keeps the key of before."""
 
 Report = Callable[[float], None]
 
@@ -48,25 +46,11 @@ class Job(NamedTuple):
     @property
     def key(self) -> str:
         """A digest of everything that defines the result: other settings are another job."""
-        text = json.dumps(self._asdict() | {"settings": _drop_later(self.settings)}, sort_keys=True)
+        text = json.dumps(self._asdict(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         return f"{self.env} · {self.method} · seed {self.seed} · {self.budget:,} steps"
-
-
-def _drop_later(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings without those of `LATER` that change nothing: records made before them stay valid."""
-
-    def is_new(part: str, name: str, value: Any) -> bool:
-        return name in LATER.get(part, {}) and LATER[part][name] == value
-
-    return {
-        part: {name: value for name, value in values.items() if not is_new(part, name, value)}
-        if isinstance(values, dict)
-        else values
-        for part, values in settings.items()
-    }
 
 
 def plan_jobs(
@@ -135,6 +119,28 @@ def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
     """
     method = baselines.find_method(name)
     return Job(env, name, method.kind, to_dict(method.settings_for(env)), seed, budget, episodes)
+
+
+def find_key(record: Record) -> str:
+    """Find the key of the job that a record is of: settings that have come since it was written have their defaults.
+
+    Args:
+        record: of a finished job.
+
+    Returns:
+        The key of that job now; the recorded one where its settings cannot be read any more.
+    """
+    try:
+        settings = _complete_settings(record["kind"], json.dumps(record["settings"]))
+    except DDOPGError:
+        return record["key"]
+    return Job(**{name: record[name] for name in Job._fields} | {"settings": settings}).key
+
+
+@cache
+def _complete_settings(kind: str, settings: str) -> dict[str, Any]:
+    """All settings of an algorithm, from those that a record holds as JSON. Most records share theirs with others."""
+    return to_dict(baselines.read_settings(kind, json.loads(settings)))
 
 
 def run(job: Job, report: Report = lambda share: None) -> Record:
