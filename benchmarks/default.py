@@ -118,17 +118,19 @@ def table():
     for (env, budget), rows in groups("others", "env", "budget"):
         print(f"| {env} | {budget:,} | {line(env, rows)} |")
     for (env,), rows in groups("ablation", "env"):
-        base = {row["seed"]: area(row) for row in rows if row["method"] == "default"}
+        base = [row for row in rows if row["method"] == "default"]
         for label in VARIANTS:
             some = [row for row in rows if row["method"] == label]
             if some:
-                pairs = np.array([area(row) - base[row["seed"]] for row in some])
-                low, high = stats.stratified_bootstrap(
-                    [pairs], partial(np.mean, axis=-1), np.random.default_rng(0)
-                )
-                print(
-                    f"| {label} | {env} | {line(env, some)} | {pairs.mean():+.0f} [{low:+.0f}, {high:+.0f}] |"
-                )
+                print(f"| {label} | {env} | {line(env, some)} | {paired_difference(some, base)} |")
+
+
+def paired_difference(rows, base):
+    """How much the mean over the curve differs from that of the same seed in `base`, with its 95 % interval."""
+    areas = {row["seed"]: area(row) for row in base}
+    pairs = np.array([area(row) - areas[row["seed"]] for row in rows if row["seed"] in areas])
+    low, high = stats.stratified_bootstrap([pairs], partial(np.mean, axis=-1), np.random.default_rng(0))
+    return f"{pairs.mean():+.0f} [{low:+.0f}, {high:+.0f}]"
 
 
 def area(row):

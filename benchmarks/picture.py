@@ -27,7 +27,7 @@ def draw(path, runs):
     """One panel per task: median, middle half and worst seed."""
     picture = curves.make_picture(11, 3.4)
     for axes, (env, rows) in zip(picture.subplots(1, len(runs)), runs.items(), strict=True):
-        steps, values = curves.log_p(rows)
+        steps, values = curves.stack_curves(rows)
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
         curves.draw(axes, Band(steps, middle, low, high), Look("median, middle half of the seeds", BLUE), 0.2)
         axes.plot(steps, values.min(0), color=RED, lw=1, label="worst of the seeds at each mark")

@@ -21,6 +21,11 @@ def test_growth():
     assert measured["of_which_store_ms"] < measured["tell_ms"]
 
 
+def test_the_picture_of_the_default_is_drawn_from_the_committed_runs(tmp_path):
+    run("picture.py", tmp_path / "default.png")
+    assert (tmp_path / "default.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.slow
 def test_speed(tmp_path):
     run("speed.py", "--quick", "--out", tmp_path / "results.json")

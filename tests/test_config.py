@@ -44,6 +44,15 @@ def test_the_paper_preset_holds_the_table_of_the_paper():
     assert paper.search.optimiser == "adam"
 
 
+def test_the_paper_preset_follows_the_prose_of_the_paper():
+    paper = preset("paper")
+    assert paper.search.start == "selected", "backtracking to promising solutions"
+    assert paper.selection.rule == "softmax"
+    assert 0 < paper.selection.keep_last < paper.selection.size, "a mix of replay and current trajectories"
+    assert paper.policy.squash, "normalised actions"
+    assert len(paper.policy.hidden) == 2, "a network"
+
+
 def test_the_released_preset_holds_what_the_released_code_does():
     released = preset("released")
     assert math.log(released.surrogate.length_scale[0]) == pytest.approx(3)

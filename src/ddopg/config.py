@@ -1,7 +1,8 @@
 """What can be chosen: frozen values, checked at birth, each with its provenance.
 
-Three presets: `paper` (the equations and table of values of the paper), `released` (what the authors' code
-does where it differs) and `default` (ours). Where the paper is silent, the choice is written at the field.
+Three presets: `paper` (the equations, the table of values and the prose of the paper), `released` (what the authors'
+code does where it differs) and `default` (ours). Where the paper is silent, the choice is written at the field, and
+`docs/reproduce.md` has the experiment behind it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Literal
 from ddopg.errors import require, require_not_negative, require_positive, unknown
 
 ObjectiveScaleName = Literal["bound", "spread"]
+StartName = Literal["last", "selected"]
+IncumbentRuleName = Literal["rollout", "estimate"]
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,9 @@ class SurrogateConfig:
 class SearchConfig:
     """The inner optimisation: from the centre to a maximum of the surrogate objective."""
 
+    start: StartName = "last"
+    """Where a search starts: `last` is where the one before it ended (released code); `selected` is the policy of one
+    of the selected trajectories, drawn with the chances of the selection."""
     optimiser: str = "adam"
     """`adam` is the paper's; `momentum` (of the normalised gradient) the released code's; `sgd`; `sghmc` samples.
     The table is `core.optimisers.OPTIMISERS`."""
@@ -217,6 +223,9 @@ class RestartConfig:
 class IncumbentConfig:
     """Which policy is handed over."""
 
+    rule: IncumbentRuleName = "rollout"
+    """Without a moving average: the policy of the best single `rollout` (released code), or the stored policy for
+    which the search objective is highest, an `estimate` that rests on all the selected trajectories."""
     ema_rate: float = 0.0
     """The incumbent is an exponential moving average of the centre with this rate; 0 makes it the policy of the best
     single rollout, as the released code does (the paper does not say which policy its curves show)."""
@@ -285,7 +294,14 @@ class Config:
         )
 
 
-PAPER = Config()
+PAPER = Config(
+    policy=PolicyConfig(hidden=(16, 16), squash=True),  # normalised actions, as its rivals have them
+    design=DesignConfig(policies=5, spread=0.3),
+    selection=SelectionConfig(rule="softmax", size=50, temperature=0.1, replacement=True, keep_last=10),
+    surrogate=SurrogateConfig(length_scale=(math.exp(1.5),), penalty=0.05),
+    search=SearchConfig(start="selected"),
+    incumbent=IncumbentConfig(rule="estimate"),
+)
 
 RELEASED = Config(
     selection=SelectionConfig(replacement=False, keep_last=3),
@@ -329,7 +345,7 @@ def preset(name: str) -> Config:
     """The configuration of that name.
 
     Args:
-        name: `default` (ours), `paper` (the paper's equations and Table 1) or `released` (the authors' code).
+        name: `default` (ours), `paper` (the paper's equations, table and prose) or `released` (the authors' code).
 
     Returns:
         A frozen record; `dataclasses.replace` makes another one of it.

@@ -4,6 +4,7 @@ import dataclasses
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,9 +13,10 @@ from ddopg.core import algorithm, proposals
 from ddopg.core.algorithm import ask, init, tell
 from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import param_scale
-from ddopg.core.policy_update import Improvement, improve
+from ddopg.core.policy_update import Improvement, find_best_stored, improve
 from ddopg.core.selection import Selection
 from ddopg.core.state import Incumbent, Proposal
+from ddopg.core.surrogate import log_weights, objective_value, stored_returns
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import Estimate, make_trajectory
 from ddopg.errors import TrajectoryError
@@ -95,9 +97,8 @@ class TestEveryPreset:
         assert [info.rollout for info in infos] == list(range(1, 10))
 
 
-@pytest.mark.parametrize("name", ["paper", "released"])
-def test_the_incumbent_of_the_paper_is_the_best_single_rollout(name):
-    config = quick(name)
+def test_the_incumbent_of_the_released_code_is_the_best_single_rollout():
+    config = quick("released")
     state, infos = play(Follow(), init(POLICY, config, 5), config, 15)
     best = int(np.argmax(state.memory.returns))
     np.testing.assert_array_equal(state.incumbent.theta, state.memory.trajectories[best].theta)
@@ -141,6 +142,107 @@ def test_the_search_starts_from_the_best_of_the_design():
     state, _ = play(Target(), init(POLICY, config, 1), config, 5)
     best = int(np.argmax(state.memory.returns))
     np.testing.assert_allclose(state.centre, state.memory.trajectories[best].theta, atol=1e-6)
+
+
+SELECTING = change(  # one configuration for all of these tests: each other one would be compiled anew
+    quick("released"),
+    {
+        "search.start": "selected",
+        "search.learning_rate": 1e-12,
+        "incumbent.rule": "estimate",
+        "selection.temperature": 1e9,
+        "surrogate.length_scale": (1.0,),
+    },
+)
+
+
+class TestStartOfTheSearch:
+    """`search.start = "selected"`: a search starts at the policy of one of the selected trajectories."""
+
+    def start_at(self, state, seed):
+        """Where the search starts, and the policies that were selected."""
+        found = algorithm.build_surrogate_data(state._replace(seed=seed), POLICY, SELECTING)
+        selection = found.sample.selection
+        return (
+            found.start,
+            np.stack([state.memory.trajectories[i].theta for i in selection.indices]),
+            selection,
+        )
+
+    def test_it_is_the_policy_of_a_selected_trajectory(self):
+        state, _ = play(Follow(), init(POLICY, SELECTING, 1), SELECTING, 20)
+        starts = set()
+        for seed in range(30):
+            start, selected, _ = self.start_at(state, seed)
+            assert (selected == start).all(axis=1).any()
+            starts.add(start.tobytes())
+        assert len(starts) > 1, "not always the same"
+
+    def test_one_that_was_drawn_three_times_is_three_times_as_likely(self):
+        selection = Selection(np.array([1, 2]), np.array([1, 3]))
+        state, _ = play(Follow(), init(POLICY, SELECTING, 1), SELECTING, 6)
+        later = state.memory.trajectories[2].theta
+        starts = [algorithm._choose_start(state._replace(seed=k), selection, SELECTING) for k in range(400)]
+        assert np.mean([np.array_equal(start, later) for start in starts]) == pytest.approx(0.75, abs=0.06)
+
+    def test_the_search_goes_on_from_there(self):
+        state, _ = play(Follow(), init(POLICY, SELECTING, 1), SELECTING, 20)
+        thetas = np.stack([t.theta for t in state.memory.trajectories])
+        assert np.abs(thetas - state.centre).sum(axis=1).min() < 1e-5
+
+    def test_by_default_a_search_starts_where_the_last_one_ended(self):
+        config = quick("released")
+        state, _ = play(Follow(), init(POLICY, config, 1), config, 9)
+        assert algorithm.build_surrogate_data(state, POLICY, config).start is state.centre
+
+
+class TestIncumbentByEstimate:
+    """`incumbent.rule = "estimate"`: the stored policy of the highest search objective."""
+
+    def learn(self, rewards, gains):
+        """Tell rollouts of policies with these gains and returns; the observations are 1."""
+        config = SELECTING
+        state = init(POLICY, config, 0)
+        for gain, reward in zip(gains, rewards, strict=True):
+            state, (proposal, *_) = ask(state, POLICY, config, 1)
+            pending = (*state.pending[:-1], proposal._replace(theta=np.array([gain, 0], np.float32)))
+            action = np.full((1, 1), gain)
+            told = make_trajectory(pending[-1].theta, np.ones((1, 1)), action, [reward], horizon=1)
+            state, info, _ = tell(state._replace(pending=pending), pending[-1], told, POLICY, config)
+        return state, info
+
+    def test_a_lucky_rollout_among_poor_neighbours_is_not_handed_over(self):
+        gains, rewards = [0.0, 0.01, 0.02, 90.0, 90.01, 90.02], [10.0, 0.0, 0.0, 6.0, 6.0, 6.0]
+        state, info = self.learn(rewards, gains)
+        assert state.memory.returns.argmax() == 0
+        assert state.incumbent.theta[0] >= 90
+        assert state.incumbent.value == pytest.approx(6, abs=0.01) == info.incumbent
+
+    def test_it_is_kept_unless_the_same_data_say_that_another_is_better(self):
+        gains, rewards = [0.0, 0.01, 50.0, 90.0, 90.01], [1.0, 1.0, 0.0, 6.0, 6.0]
+        before, _ = self.learn(rewards, gains)
+        worse, _ = self.learn([*rewards, 5.0], [*gains, 20.0])
+        np.testing.assert_array_equal(before.incumbent.theta, worse.incumbent.theta)
+        better, _ = self.learn([*rewards, 9.0, 9.0], [*gains, 20.0, 20.01])
+        assert 20 <= better.incumbent.theta[0] < 21
+
+    def test_the_objective_of_a_stored_policy_is_that_of_the_search(self):
+        config = SELECTING
+        state, _ = play(Follow(), init(POLICY, config, 3), config, 6)
+        surrogate = algorithm.build_surrogate_data(state, POLICY, config)
+        data, scale, settings = surrogate.data, jnp.float32(2.0), config.surrogate
+        stored = stored_returns(data, settings)
+
+        def value(theta):
+            log_w = log_weights(POLICY, theta, data, settings)
+            return float(objective_value(log_w, data, scale, jnp.max(stored), settings))
+
+        chosen = [state.memory.trajectories[i].theta for i in surrogate.sample.selection.indices]
+        values = [value(theta) for theta in chosen]
+        here = log_weights(POLICY, state.centre, data, settings)
+        index, better = find_best_stored(here, stored, scale, data, settings)
+        assert index == np.argmax(values)
+        assert bool(better) == (max(values) > value(state.centre))
 
 
 def test_tells_in_another_order_and_late_are_taken():

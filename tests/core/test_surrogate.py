@@ -376,9 +376,8 @@ class TestStandardError:
     def test_acquisition_functions_see_it(self):
         problem = random_problem(3, number=12)
         held, far = data(problem), jnp.full(problem.policy.size, 30.0)
-        above, below = (
-            objective(problem.policy, far, held, 2.0, config(problem, objective=name, width=1.5))
-            for name in ("upper_confidence", "lower_confidence")
+        above, below = objectives(problem, held, 2.0, ("upper_confidence", "lower_confidence"), width=1.5)(
+            far
         )
         assert above - below == pytest.approx(2 * 1.5 * float(np.std(problem.returns)) / 2.0, rel=1e-3)
 
@@ -395,11 +394,9 @@ class TestStandardError:
 
     def test_equal_returns_leave_a_finite_slope(self):
         problem = random_problem(3)._replace(returns=np.full(6, 2.0))
-        for name in ("upper_confidence", "expected_improvement", "probability_of_improvement"):
-            slope = jax.grad(
-                lambda t: objective(problem.policy, t, data(problem), 1.0, config(problem, objective=name))
-            )(jnp.asarray(problem.target))
-            assert np.all(np.isfinite(slope))
+        names = ("upper_confidence", "expected_improvement", "probability_of_improvement")
+        values = objectives(problem, data(problem), 1.0, names)
+        assert np.all(np.isfinite(jax.jit(jax.jacrev(values))(jnp.asarray(problem.target))))
 
 
 @pytest.mark.usefixtures("float64")

@@ -6,7 +6,7 @@ import pytest
 
 import ddopg.core.surrogate as S
 from ddopg.config import SurrogateConfig
-from ddopg.core.time_grid import TimeGrid, choose_stride, choose_times, stack, subsample
+from ddopg.core.time_grid import TimeGrid, choose_stride, choose_times, cut_padding, stack, subsample
 from ddopg.core.types import make_trajectory
 from ddopg.policies import linear
 
@@ -55,6 +55,25 @@ def test_stacked_rows_are_filled_up_with_dead_ones():
     assert rows.observations.shape == (3, 4, 1)
     assert rows.step_counts.tolist() == [[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 0]]
     assert rows.rewards.tolist() == [[3], [6], [0]]
+
+
+@pytest.mark.parametrize(("longest", "steps"), [(1, 4), (4, 4), (5, 13), (13, 13)])
+def test_short_episodes_are_cut_to_a_quarter_of_the_horizon(longest, steps):
+    grid = TimeGrid(13, 0, 1, 1.0)
+    lengths = (1, longest)
+    paths = [make_trajectory([1, 0], np.ones((n, 1)), np.ones((n, 1)), [1] * n, horizon=13) for n in lengths]
+    rows = stack([subsample(path, grid) for path in paths], number=3)
+    cut = cut_padding(rows, grid)
+    assert cut.observations.shape == cut.actions.shape == (3, steps, 1)
+    assert cut.step_counts.sum(axis=1).tolist() == [1, longest, 0]
+    assert cut.rewards is rows.rewards
+
+
+def test_paths_at_chosen_times_are_not_cut():
+    grid = TimeGrid(12, 4, 3, 1.0)
+    path = make_trajectory([1, 0], np.ones((1, 1)), np.ones((1, 1)), [1], horizon=12)
+    rows = stack([subsample(path, grid)], number=2)
+    assert cut_padding(rows, grid) is rows
 
 
 def test_a_compared_action_counts_for_all_the_steps_it_stands_for():

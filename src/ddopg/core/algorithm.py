@@ -18,10 +18,10 @@ from ddopg.core.memory import add as remember
 from ddopg.core.numerics import LARGEST_BOUND, choose_reward_scale, describe_oddities, is_finite
 from ddopg.core.optimisers import OPTIMISERS, Outcome
 from ddopg.core.param_scaling import param_scale, param_sensitivity
-from ddopg.core.policy_update import Improvement, UpdateInputs, improve, incumbent_error
+from ddopg.core.policy_update import Improvement, UpdateConfig, UpdateInputs, improve, incumbent_error
 from ddopg.core.proposals import anneal_factor, initial_params, propose, recheck_share
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.selection import RULES, select
+from ddopg.core.selection import RULES, Selection, select
 from ddopg.core.state import ADDED, Incumbent, Proposal, State, require_waiting
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
@@ -69,6 +69,7 @@ class Surrogate(NamedTuple):
     """What a search from the centre rests on."""
 
     sample: Sample  # the selected trajectories and the scales
+    start: np.ndarray  # (D,) where the search begins
     data: SurrogateData
     cache: LogLikelihoodCache
 
@@ -180,8 +181,18 @@ def build_surrogate_data(
     rng = make_rng(state.seed, state.memory.size, "selection")
     selection = select(rng, state.memory.returns, config.selection)
     sample = Sample(selection, _param_scale(state, config), choose_reward_scale(state.memory, selection))
-    data, cache = prepare(state.memory, sample, state.centre, policy, config, cache)
-    return Surrogate(sample, data, cache)
+    start = _choose_start(state, selection, config)
+    data, cache = prepare(state.memory, sample, start, policy, config, cache)
+    return Surrogate(sample, start, data, cache)
+
+
+def _choose_start(state: State, selection: Selection, config: Config) -> np.ndarray:
+    """The centre, or the policy of one of the selected trajectories, drawn as often as it was selected."""
+    if config.search.start == "last":
+        return state.centre
+    rng = make_rng(state.seed, state.memory.size, "start")
+    index = rng.choice(selection.indices, p=selection.counts / np.sum(selection.counts))
+    return state.memory.trajectories[index].theta
 
 
 def _take_turn(
@@ -203,6 +214,8 @@ def _take_turn(
         state = _move(state, found, config)
         if config.incumbent.ema_rate:
             state = state._replace(incumbent=_choose_incumbent(state, proposal, surrogate, found, config))
+        elif found.best_stored is not None:
+            state = state._replace(incumbent=_choose_by_estimate(state, surrogate, found))
     length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
     return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
 
@@ -218,7 +231,8 @@ def _remember(state: State, trajectory: Trajectory, policy: Policy, config: Conf
     memory = remember(state.memory, trajectory, config.discount)
     value = float(memory.returns[-1])
     starting = memory.size <= config.design.policies
-    better = (starting or not config.incumbent.ema_rate) and value > state.incumbent.value
+    by_rollout = config.incumbent.rule == "rollout" and not config.incumbent.ema_rate
+    better = (starting or by_rollout) and value > state.incumbent.value
     if config.search.scale_by_sensitivity:
         sensitivity = param_sensitivity(policy, trajectory)
         if not policy.linear:  # what a parameter does depends on the others: a constant policy's do nothing
@@ -243,7 +257,7 @@ def _refresh_bound(state: State, config: Config) -> float:
 def _improve(state: State, surrogate: Surrogate, policy: Policy, config: Config) -> Improvement:
     """What the search finds, as NumPy arrays; the optimiser's state stays on the device."""
     inputs = UpdateInputs(
-        centre=state.centre,
+        centre=surrogate.start,
         ema_params=state.ema_params,
         incumbent=state.incumbent.theta,
         opt_state=state.opt_state,
@@ -254,7 +268,7 @@ def _improve(state: State, surrogate: Surrogate, policy: Policy, config: Config)
         starting=state.memory.size == config.design.policies,
         anneal_factor=np.float32(anneal_factor(state, config)),
     )
-    found = improve(inputs, policy, config)
+    found = improve(inputs, policy, UpdateConfig.of(config))
     opt_state = found.search.opt_state
     numbers = jax.tree.map(np.asarray, found._replace(search=found.search._replace(opt_state=None)))
     return numbers._replace(search=numbers.search._replace(opt_state=opt_state))
@@ -289,6 +303,15 @@ def _choose_incumbent(
     if proposal.purpose == "check" and newest > believed - float(found.objective_scale):
         return kept._replace(theta=proposal.theta)
     return kept
+
+
+def _choose_by_estimate(state: State, surrogate: Surrogate, found: Improvement) -> Incumbent:
+    """The stored policy of the highest objective, if the same data say that it is better than the incumbent."""
+    best, scale = found.best_stored, surrogate.sample.reward_scale
+    assert best is not None
+    if bool(best.better):
+        return Incumbent(np.asarray(best.theta), float(best.estimate.mean) * scale)
+    return Incumbent(state.incumbent.theta, float(found.at_incumbent.mean) * scale)
 
 
 def _return_of_newest(state: State, surrogate: Surrogate) -> float:

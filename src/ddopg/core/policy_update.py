@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from ddopg.config import Config
+from ddopg.config import Config, IncumbentConfig, RestartConfig, SearchConfig, SurrogateConfig
 from ddopg.core.optimisers import OPTIMISERS, OptState, Search, maximise, precondition
 from ddopg.core.param_scaling import raw_output_size
 from ddopg.core.surrogate import (
@@ -21,6 +21,7 @@ from ddopg.core.surrogate import (
     fisher,
     make_log_weights_fn,
     objective_value,
+    stored_log_weights,
     stored_returns,
     surrogate_return,
 )
@@ -31,6 +32,20 @@ MIN_SPREAD = (
     1e-3,
     1e-4,
 )  # of the returns' span and size: the spread around the centre never counts as smaller
+
+
+class UpdateConfig(NamedTuple):
+    """The parts of a configuration that an improvement depends on: a change of any other compiles nothing anew."""
+
+    surrogate: SurrogateConfig
+    search: SearchConfig
+    restart: RestartConfig
+    incumbent: IncumbentConfig
+
+    @classmethod
+    def of(cls, config: Config) -> UpdateConfig:
+        """Those of a whole configuration."""
+        return cls(config.surrogate, config.search, config.restart, config.incumbent)
 
 
 class UpdateInputs(NamedTuple):
@@ -48,6 +63,14 @@ class UpdateInputs(NamedTuple):
     anneal_factor: HostOrDevice  # 1 at first, falling as the search anneals
 
 
+class StoredPolicy(NamedTuple):
+    """The stored policy for which the search objective is highest."""
+
+    theta: Array  # (D,)
+    estimate: Estimate
+    better: Array  # the objective is higher than at the incumbent
+
+
 class Improvement(NamedTuple):
     """What an iteration has found."""
 
@@ -57,16 +80,17 @@ class Improvement(NamedTuple):
     at_ema: Estimate
     at_incumbent: Estimate
     objective_scale: Array  # the return that counts as one; a difference below it is none
+    best_stored: StoredPolicy | None  # where the incumbent is chosen by estimate
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
-def improve(inputs: UpdateInputs, policy: Policy, config: Config) -> Improvement:
+def improve(inputs: UpdateInputs, policy: Policy, config: UpdateConfig) -> Improvement:
     """θ ← argmax of the surrogate objective, from the centre or from a stored policy that is clearly better.
 
     Args:
         inputs: the state of the search, and the data.
         policy: the policy class.
-        config: the whole configuration.
+        config: what is improved, and how.
     """
     data, anneal_factor = inputs.data, inputs.anneal_factor
     centre, ema_params = jnp.asarray(inputs.centre), jnp.asarray(inputs.ema_params)
@@ -92,7 +116,38 @@ def improve(inputs: UpdateInputs, policy: Policy, config: Config) -> Improvement
     ema_params = jnp.where(restarted, search.theta, ema_params + rate * (search.theta - ema_params))
     policies = (search.theta, ema_params, inputs.incumbent)
     at_centre, at_ema, at_incumbent = (judge(log_weights(theta)) for theta in policies)
-    return Improvement(search, at_centre, ema_params, at_ema, at_incumbent, objective_scale)
+    best = None
+    if config.incumbent.rule == "estimate":
+        log_w = log_weights(inputs.incumbent)
+        index, better = find_best_stored(log_w, stored, objective_scale, data, config.surrogate)
+        best = StoredPolicy(
+            data.thetas[index], judge(stored_log_weights(data, config.surrogate)[index]), better
+        )
+    return Improvement(search, at_centre, ema_params, at_ema, at_incumbent, objective_scale, best)
+
+
+def find_best_stored(
+    log_w: Array, stored: Array, objective_scale: Array, data: SurrogateData, config: SurrogateConfig
+) -> tuple[Array, Array]:
+    """The stored policy θᵢ with the highest search objective.
+
+    Args:
+        log_w: log-weights of the incumbent, (N, K).
+        stored: the estimate of every stored policy, (N,).
+        objective_scale: the return that counts as one.
+        data: the selected trajectories.
+        config: names the objective.
+
+    Returns:
+        Its row i, and whether its objective is higher than that of the incumbent.
+    """
+
+    def value(log_w: Array) -> Array:
+        return objective_value(log_w, data, objective_scale, jnp.max(stored), config)
+
+    values = jnp.where(data.counts > 0, jax.vmap(value)(stored_log_weights(data, config)), -jnp.inf)
+    best = jnp.argmax(values)
+    return best, values[best] > value(log_w)
 
 
 def init_opt_state(size: int, config: Config) -> tuple[Array, ...]:
@@ -105,11 +160,16 @@ def init_opt_state(size: int, config: Config) -> tuple[Array, ...]:
 
 def incumbent_error(incumbent: np.ndarray, found: Improvement) -> float:
     """The standard error of what the surrogate says about the incumbent, old or just replaced."""
-    here = found.at_ema if np.array_equal(incumbent, found.ema_params) else found.at_incumbent
-    return float(here.standard_error)
+    if np.array_equal(incumbent, found.ema_params):
+        return float(found.at_ema.standard_error)
+    if found.best_stored is not None and np.array_equal(incumbent, found.best_stored.theta):
+        return float(found.best_stored.estimate.standard_error)
+    return float(found.at_incumbent.standard_error)
 
 
-def choose_objective_scale(here: Estimate, data: SurrogateData, return_bound: Array, config: Config) -> Array:
+def choose_objective_scale(
+    here: Estimate, data: SurrogateData, return_bound: Array, config: UpdateConfig
+) -> Array:
     """The return that counts as one: ‖R‖∞, or the spread of the returns around the centre."""
     if config.surrogate.objective_scale == "bound":
         return return_bound
@@ -127,7 +187,7 @@ def restart_from_best(
     data: SurrogateData,
     margin: Array,
     starting: Array,
-    config: Config,
+    config: UpdateConfig,
 ) -> Array:
     """The centre, or the stored policy of the highest estimate if that is better by `threshold` margins.
 
@@ -148,7 +208,7 @@ def restart_from_best(
 
 
 def saturation_penalty(
-    theta: Array, param_scale: Array, data: SurrogateData, policy: Policy, config: Config
+    theta: Array, param_scale: Array, data: SurrogateData, policy: Policy, config: UpdateConfig
 ) -> Array:
     """weight · log(1 + mean-square raw output) / √(effective data): a prior against saturation that data overrule."""
     if not config.search.saturation_penalty:
@@ -159,7 +219,7 @@ def saturation_penalty(
 
 
 def _make_optimiser(
-    key: Array, start: Array, scale: Array, data: SurrogateData, policy: Policy, config: Config
+    key: Array, start: Array, scale: Array, data: SurrogateData, policy: Policy, config: UpdateConfig
 ) -> optax.GradientTransformation:
     """The configured one; with the natural gradient at the start, where that is asked for."""
     optimiser = OPTIMISERS[config.search.optimiser](config.search, key)
@@ -175,7 +235,7 @@ def _search(
     scale: Array,
     optimiser: optax.GradientTransformation,
     opt_state: tuple[Array, ...] | None,
-    config: Config,
+    config: UpdateConfig,
 ) -> Search:
     """Maximise over steps in the parameter scale, and say where that ends in parameters."""
     origin = jnp.zeros_like(start)

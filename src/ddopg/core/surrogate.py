@@ -260,14 +260,15 @@ def _spread(whole: Array, data: SurrogateData, config: SurrogateConfig) -> tuple
     return variance, ess, estimators.standard_error(variance, ess, of_all)
 
 
+def stored_log_weights(data: SurrogateData, config: SurrogateConfig) -> Array:
+    """log w̃ of every trajectory and time for every stored policy, (N, N, K), from the table."""
+    return log_surrogate_weights(data.log_p, data.log_q[None], config.weight_cap)
+
+
 def stored_returns(data: SurrogateData, config: SurrogateConfig) -> Array:
     """Ĵ(θᵢ) of every stored policy (N,), from the table: nothing is computed twice. −∞ for rows of padding."""
-
-    def mean(log_p: Array) -> Array:
-        return surrogate_return(log_surrogate_weights(log_p, data.log_q, config.weight_cap), data, config)
-
-    means = jax.vmap(mean)(data.log_p)
-    return jnp.where(data.counts > 0, means, -jnp.inf)
+    each = jax.vmap(lambda log_w: surrogate_return(log_w, data, config))
+    return jnp.where(data.counts > 0, each(stored_log_weights(data, config)), -jnp.inf)
 
 
 def fisher(policy: Policy, theta: Array, data: SurrogateData, config: SurrogateConfig) -> Array:

@@ -18,7 +18,7 @@ from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import scale_params
 from ddopg.core.selection import Selection
 from ddopg.core.surrogate import length_scales, log_likelihoods
-from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride
+from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride, cut_padding
 from ddopg.core.types import HostOrDevice, SurrogateData
 from ddopg.policies import Policy
 
@@ -81,7 +81,7 @@ def prepare(
     cache.complete(slots, paths)
     padded, counts = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
     padded[: len(slots)], counts[: len(slots)] = slots, selection.counts
-    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths)
+    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, cut_padding(paths, grid))
     return _surrogate_data(inputs, policy, config.surrogate), cache
 
 

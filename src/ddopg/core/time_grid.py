@@ -83,6 +83,25 @@ def stack(rows: Sequence[SubsampledTrajectory], number: int) -> SubsampledTrajec
     return SubsampledTrajectory(*(padded(parts) for parts in zip(*rows, strict=True)))
 
 
+def cut_padding(stacked: SubsampledTrajectory, grid: TimeGrid) -> SubsampledTrajectory:
+    """Whole paths (T = H), cut to a quarter of the horizon where all of them end before it.
+
+    Short episodes then cost a quarter, and no more than two sizes are compiled. Paths at chosen times stay whole.
+
+    Args:
+        stacked: trajectories as rows of NumPy arrays.
+        grid: the times of these rows.
+    """
+    longest, quarter = int(np.count_nonzero(stacked.step_counts, axis=1).max()), -(-grid.horizon // 4)
+    if grid.decisions or longest > quarter:
+        return stacked
+    return stacked._replace(
+        observations=stacked.observations[:, :quarter],
+        actions=stacked.actions[:, :quarter],
+        step_counts=stacked.step_counts[:, :quarter],
+    )
+
+
 def choose_times(horizon: int, decisions: int, stride: int) -> np.ndarray:
     """The steps at which actions are compared: each of the first `decisions`/2, then every `stride`-th, (T,).
 

@@ -40,26 +40,27 @@ def _make_budgets(cartpole: int, mountaincar: int, swimmer: int) -> dict[str, in
 
 
 GRADIENTS = ("reinforce-paper", "trpo-paper", "ppo-paper", "reinforce-tuned", "trpo-tuned", "ppo-tuned")
-OURS = ("ddopg", "ddopg-paper", "ddopg-released")
+OURS = ("ddopg", "ddopg-released")
 SEARCHES = ("cmaes", "ars", "random", "cmaes-mlp", "ars-mlp", "random-mlp")
 
 SETTINGS = (
     Part((*OURS, *SEARCHES), _make_budgets(20_000, 50_000, 200_000)),
     Part(GRADIENTS, _make_budgets(100_000, 200_000, 500_000)),
+    Part(("ddopg-paper",), _make_budgets(100_000, 200_000, 500_000), runs.SEEDS[:5]),
     Part(("sac", "sac-tuned"), _make_budgets(30_000, 50_000, 100_000), runs.SEEDS[:5]),
 )
 """The slow learners' budgets are long enough to see their end, SAC's and ours what they need."""
 
 QUICK = (
     Part((*OURS, "cmaes", "ars", "random"), {"cartpole": 2_000}, runs.SEEDS[:2], 20),
-    Part(GRADIENTS[:3], {"cartpole": 10_000}, runs.SEEDS[:2], 20),
+    Part(("ddopg-paper", *GRADIENTS[:3]), {"cartpole": 10_000}, runs.SEEDS[:2], 20),
     Part(("sac-tuned",), {"cartpole": 1_000}, runs.SEEDS[:2], 20),
 )
 
 PAPER = {
     "ddopg": Look("DD-OPG, our default", RED, "-", 2.4),
     "ddopg-released": Look("DD-OPG as released", PINK),
-    "ddopg-paper": Look("DD-OPG as printed", BLACK, "--", 1.4),
+    "ddopg-paper": Look("DD-OPG of the paper", BLACK, "-", 1.8),
     "reinforce-paper": Look("REINFORCE", BLUE),
     "trpo-paper": Look("TRPO", ORANGE),
     "ppo-paper": Look("PPO", GREEN),
