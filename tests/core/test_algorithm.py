@@ -464,7 +464,7 @@ class TestDefault:
         for info, each in zip(infos[7:], found, strict=True):
             estimates = {"average": each.at_ema, "incumbent": each.at_incumbent}
             errors = {
-                float(np.sqrt(e.variance / e.ess)): name
+                float(e.standard_error): name
                 for name, e in estimates.items()
                 if float(e.mean) == info.incumbent
             }
@@ -606,7 +606,7 @@ class TestDefault:
         config = dataclasses.replace(
             DEFAULT,
             search=dataclasses.replace(
-                DEFAULT.search, fisher_damping=damping, optimiser="momentum" if damping else "adam"
+                DEFAULT.search, fisher_damping=damping, optimiser="sgd" if damping else "adam"
             ),
         )
 

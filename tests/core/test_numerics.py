@@ -14,6 +14,7 @@ from ddopg.core.memory import add
 from ddopg.core.types import make_trajectory
 from ddopg.errors import TrajectoryError
 from ddopg.policies import linear, squashed
+from ddopg.support.records import change
 from tests.probes import Follow
 from tests.recorded import contents, quick
 
@@ -121,7 +122,7 @@ def test_the_unit_of_the_rewards_does_not_change_what_is_learnt():
 
 def test_a_surrogate_of_a_single_trajectory_is_said():
     """Drawn with replacement, one return that stands out is drawn every time."""
-    selection = dataclasses.replace(quick("paper").selection, temperature=1e-3)
+    selection = dataclasses.replace(quick("paper").selection, temperature=1e-3, keep_last=0)
     config = dataclasses.replace(quick("paper"), selection=selection)
     state, infos = play(config, lambda k, rng: float(k == 0))
     assert_sound(state, infos)
@@ -129,10 +130,8 @@ def test_a_surrogate_of_a_single_trajectory_is_said():
 
 
 def test_an_objective_that_is_not_finite_leaves_the_policy_where_it_is_and_is_said():
-    narrow = dataclasses.replace(quick("paper").surrogate, length_scale=(1e-30,))
-    state, infos = play(
-        dataclasses.replace(quick("paper"), surrogate=narrow), lambda k, rng: rng.standard_normal()
-    )
+    changes = {"surrogate.length_scale": (1e-30,), "search.start": "last", "incumbent.rule": "rollout"}
+    state, infos = play(change(quick("paper"), changes), lambda k, rng: rng.standard_normal())
     assert infos[-1].outcome == "not_finite"
     assert infos[-1].remark.endswith("the objective was not finite, the policy stays")
     assert np.isfinite(state.centre).all()

@@ -165,7 +165,7 @@ def test_the_single_file_refuses_absurd_descriptions_whose_checksum_is_right(par
 
 def test_the_single_file_acts_without_bounds_where_nothing_is_squashed(tmp_path):
     space = gym.spaces.Box(-1, 1, (2,)), gym.spaces.Box(-np.inf, np.inf, (1,))
-    agent = ddopg.DDOPG(observation_space=space[0], action_space=space[1], horizon=5, preset="paper")
+    agent = ddopg.DDOPG(observation_space=space[0], action_space=space[1], horizon=5, preset="released")
     agent.save(tmp_path / "free")
     found = numpy_policy.load(tmp_path / "free")([0.5, -1.0])
     np.testing.assert_allclose(found, agent.predict([0.5, -1.0])[0], rtol=1e-5)

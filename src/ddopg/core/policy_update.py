@@ -80,7 +80,7 @@ class Improvement(NamedTuple):
     at_ema: Estimate
     at_incumbent: Estimate
     objective_scale: Array  # the return that counts as one; a difference below it is none
-    best_stored: StoredPolicy | None  # where the incumbent is chosen by estimate
+    best_stored: StoredPolicy | None = None  # where the incumbent is chosen by estimate
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
