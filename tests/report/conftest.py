@@ -74,10 +74,12 @@ def data_of(path):
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
 
 
-def with_estimator(reading, name):
-    """The same run with an estimator of that name."""
+def with_estimator(reading, name, **changes):
+    """The same run with an estimator of that name, and other changes of the surrogate."""
     config = reading.about.config
-    changed = dataclasses.replace(config, surrogate=dataclasses.replace(config.surrogate, estimator=name))
+    changed = dataclasses.replace(
+        config, surrogate=dataclasses.replace(config.surrogate, estimator=name, **changes)
+    )
     return reading._replace(about=reading.about._replace(config=changed))
 
 

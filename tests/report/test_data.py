@@ -203,6 +203,11 @@ def test_every_other_estimator_of_the_library_has_its_own_curve(readings, name):
     assert all(len(line["own"]) == section.POINTS for line in lines)
 
 
+def test_capped_weights_have_their_own_curve(readings):
+    lines = section.build_section(with_estimator(readings[3], "weighted", weight_cap=1.0))["lines"]
+    assert all(len(line["own"]) == section.POINTS for line in lines)
+
+
 def test_an_estimator_that_is_not_in_the_table_is_named(readings):
     found = section.build_section(with_estimator(readings[3], "mine"))
     assert found == {
