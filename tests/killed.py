@@ -1,56 +1,73 @@
-"""A training process that can kill itself in a transaction: `python -m tests.killed FATAL NOTES ARGUMENTS`.
+"""Processes that are killed: `python -m tests.killed` forks one for each line that it reads, and says how it ended.
 
-It dies by SIGKILL before its FATAL-th SQL statement (0: never); if FATAL is negative, inside a statement of a
-transaction, after that many steps of SQLite's machine. Every commit that has returned is noted in the file NOTES as
-the number of rollouts that must be there from now on; a death inside a transaction is noted in NOTES.torn.
+A line is an order in JSON: the arguments of `ddopg` and how the process is to die (see `Order`). Everything is imported
+once, before the first fork; JAX starts in each process anew, as threads do not survive a fork.
 """
 
+import json
 import os
 import signal
 import sqlite3
 import sys
+import time
+import traceback
+from importlib import import_module
+from typing import NamedTuple
 
 from ddopg.cli.main import main
 from ddopg.storage import database as tables
 
-
-def die(connection):
-    if connection.in_transaction:
-        note(f"{Fatal.notes}.torn", "torn")
-    os.kill(os.getpid(), signal.SIGKILL)
+MODULES = ("train", "robot", "policy", "report", "backup", "bench", "tune", "learning_curve")
+FILE_EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "sqlite3.connect"}
+LOOK = 0.002  # seconds between two looks at a process
 
 
-def note(path, text):
-    with open(path, "a") as file:
-        file.write(f"{text}\n")
+class Order(NamedTuple):
+    """A process to be started, and the death it is to die; the first of several that comes."""
+
+    arguments: list[str]
+    said: str  # the file for what it prints
+    notes: str = ""  # a line for each commit that has returned: how many rollouts must be there from now on
+    statement: int = 0  # before which SQL statement it dies; 0: never
+    opcode: int = 0  # after how many steps of SQLite's machine inside a transaction
+    event: int = 0  # before which opening of a file to write, renaming, removal, and so on
+    after: float | None = None  # seconds after which it is killed from outside
+    noted: bool = False  # these seconds are counted from the next note
+    grace: float = 0.0  # seconds after which a trial of `ddopg tune` is given up for dead; 0: the package's own
 
 
 class Fatal(sqlite3.Connection):
-    """A real connection that counts."""
+    """A real connection that counts, and kills its process. A death inside a transaction is noted in NOTES.torn."""
 
-    fatal, statements, opcodes, notes = 0, 0, 0, ""
+    order = Order([], "")
+    statements, opcodes = 0, 0
 
     def execute(self, sql, *values):
         Fatal.statements += 1
-        if Fatal.statements == Fatal.fatal:
-            die(self)
-        if Fatal.fatal < 0 and Fatal.statements == 1:
+        if Fatal.statements == self.order.statement:
+            self.die()
+        if self.order.opcode and Fatal.statements == 1:
             super().set_progress_handler(self.count, 1)
         result = super().execute(sql, *values)
-        if sql == "COMMIT":
+        if sql == "COMMIT" and self.order.notes:
             (rollouts,) = super().execute("SELECT count(*) FROM rollout").fetchone()
-            note(Fatal.notes, rollouts)
+            note(self.order.notes, rollouts)
         return result
 
     def set_progress_handler(self, handler, steps):
         """The limit of a store has to give way to the one that counts."""
-        if Fatal.fatal >= 0:
+        if not self.order.opcode:
             super().set_progress_handler(handler, steps)
 
     def count(self):
         Fatal.opcodes += self.in_transaction
-        if Fatal.opcodes == -Fatal.fatal:
-            die(self)
+        if Fatal.opcodes == self.order.opcode:
+            self.die()
+
+    def die(self):
+        if self.in_transaction and self.order.notes:
+            note(f"{self.order.notes}.torn", "torn")
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Sqlite:
@@ -64,8 +81,80 @@ class Sqlite:
         return sqlite3.connect(*arguments, factory=Fatal, **options)
 
 
-if __name__ == "__main__":
-    Fatal.fatal, Fatal.notes = int(sys.argv[1]), sys.argv[2]
+def note(path, text):
+    with open(path, "a") as file:
+        file.write(f"{text}\n")
+
+
+def count_file_events(fatal):
+    """From now on, the process dies before its `fatal`-th change of a file system."""
+    met = 0
+
+    def hook(name, arguments):
+        nonlocal met
+        met += name in FILE_EVENTS or (name == "open" and is_writing(arguments[2]))
+        if met == fatal:
+            met += 1  # killing is an event too
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+def is_writing(flags):
+    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
+
+
+def live(order):
+    """The life of the process, in the process itself."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for descriptor, path in ((0, os.devnull), (1, order.said), (2, order.said)):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), descriptor)
+    Fatal.order = order
     tables.sqlite3 = Sqlite()
-    print("started", flush=True)
-    sys.exit(main(sys.argv[3:]))
+    if order.grace:
+        storages = import_module("ddopg.experiments.tuning.storages")
+        storages.HEARTBEAT, storages.GRACE = 1, order.grace
+    if order.event:
+        count_file_events(order.event)
+    return main(order.arguments)
+
+
+def watch(pid, order):
+    """Wait for the end of a process, and kill it when its time has come. Returns its exit code."""
+    written, due = size_of(order.notes), None
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if due is None and order.after is not None and (not order.noted or size_of(order.notes) > written):
+            due = time.monotonic() + order.after
+        if due is not None and time.monotonic() >= due:
+            os.kill(pid, signal.SIGKILL)
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        time.sleep(LOOK)
+
+
+def size_of(path):
+    return os.path.getsize(path) if path and os.path.exists(path) else 0
+
+
+def serve():
+    for module in MODULES:
+        import_module(f"ddopg.cli.{module}")
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order, began = Order(**json.loads(line)), time.monotonic()
+        pid = os.fork()
+        if not pid:
+            code = 70
+            try:
+                code = live(order)
+            except BaseException:
+                traceback.print_exc()
+            sys.exit(code)
+        code = watch(pid, order)
+        print(json.dumps([code, time.monotonic() - began]), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,36 +1,28 @@
 """A real training process, killed again and again: no rollout lost, none doubled, the same end as without a kill."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ddopg.storage.database import STORE
+from tests.killing import open_nursery
 from tests.loggers.test_loggers import curves
-from tests.recorded import SIZES, everything, rows
+from tests.recorded import everything, rows
 
-ROOT = Path(__file__).parents[2]
-OPTIONS = ["--seed", "3", *SIZES, "--eval-points", "6"]
-KINDS = ("statement", "instant", "inside", "early")
-
-
-def process(fatal, notes, *arguments):
-    command = [sys.executable, "-m", "tests.killed", str(fatal), str(notes), *map(str, arguments), "--quiet"]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+OPTIONS = ["--seed", "3", "--search.steps", "10", "--selection.size", "20", "--eval-episodes", "2", "--quiet"]
+LEARNING = ["--eval-points", "6"]
+DESIGN = ["--eval-points", "2", "--design.policies", "130"]  # most rollouts before the first search: a start is quick
+KINDS = ("statement", "noted", "opcode", "early", "event")
 
 
-def train(directory, episodes):
-    return ["train", "cartpole", "--episodes", episodes, "--out", directory, *OPTIONS]
+def train(directory, episodes, more):
+    return ["train", "cartpole", "--episodes", episodes, "--out", directory, *OPTIONS, *more]
 
 
-def finish(child):
-    out, errors = child.communicate(timeout=120)
-    assert child.returncode == 0, out + errors
+def next_command(directory, begin):
+    return ["resume", directory, "--quiet"] if has_run(directory) else begin(directory)
 
 
 def stored(directory):
@@ -45,72 +37,64 @@ def promised(notes):
     return int(notes.read_text().split()[-1]) if notes.exists() else 0
 
 
-def size_of(path):
-    return path.stat().st_size if path.exists() else 0
+def choose_death(rng, kind, whole):
+    """Before a random statement, inside one, before a file changes, or at a random instant of a life."""
+    if kind in ("early", "noted"):
+        return {"after": rng.uniform(0, 0.5 * whole if kind == "early" else 0.2), "noted": kind == "noted"}
+    return {kind: int(rng.integers(1, {"statement": 70, "opcode": 700, "event": 60}[kind]))}
 
 
-def one_life(rng, kind, notes, arguments):
-    """Start a process and kill it before a random statement, inside one, or at a random instant; did it die?"""
-    fatal = {"statement": int(rng.integers(1, 70)), "inside": -int(rng.integers(1, 700))}.get(kind, 0)
-    written = size_of(notes)
-    child = process(fatal, notes, *arguments)
-    if kind == "early":
-        child.stdout.readline()
-        time.sleep(rng.uniform(0, 2.0))
-    elif kind == "instant":
-        while size_of(notes) == written and child.poll() is None:
-            time.sleep(0.002)
-        time.sleep(rng.uniform(0, 0.2))
-    if not fatal:
-        os.kill(child.pid, signal.SIGKILL)
-    _, errors = child.communicate(timeout=120)
-    assert child.returncode in (-signal.SIGKILL, 0), errors
-    return child.returncode != 0
-
-
-def kill_and_resume(place, episodes, kills, seed):
+def kill_and_resume(nursery, place, begin, kills, whole):
     """Kill processes and resume what they did; a run that is finished before it can be killed gives way to a new one.
 
     Returns the runs, all of them finished, and how many processes are known to have died inside a transaction.
     """
-    rng, deaths, lives, runs = np.random.default_rng(seed), 0, 0, [place / "0"]
-    while deaths < kills:
+    rng, runs, lives, last = np.random.default_rng(kills), [place / "0"], 0, nursery.deaths + kills
+    while nursery.deaths < last:
         directory, notes = runs[-1], runs[-1] / "notes"
         directory.mkdir(exist_ok=True)
         before = stored(directory)
-        died = one_life(rng, KINDS[lives % len(KINDS)], notes, next_command(directory, episodes))
-        lives, deaths = lives + 1, deaths + died
+        death = choose_death(rng, KINDS[lives % len(KINDS)], whole)
+        life = nursery.live(next_command(directory, begin), notes=str(notes), **death)
+        assert life.killed or life.code == 0, life.said
+        lives += 1
         now, acknowledged = stored(directory), max(before, promised(notes))
         assert now >= acknowledged, "a rollout that was acknowledged is gone"
         assert now <= acknowledged + 1, "there are more rollouts than were made"
         numbers = rows(directory, "SELECT number FROM rollout ORDER BY number") if now else []
         assert [n for (n,) in numbers] == list(range(1, now + 1))
-        if not died:
+        if not life.killed:
             runs.append(place / str(len(runs)))
     runs[-1].mkdir(exist_ok=True)
-    finish(process(0, runs[-1] / "notes", *next_command(runs[-1], episodes)))
+    nursery.finish(next_command(runs[-1], begin))
     return runs, sum(len(note.read_text().split()) for note in place.glob("*/notes.torn"))
 
 
-def next_command(directory, episodes):
-    return ["resume", directory] if has_run(directory) else train(directory, episodes)
+def many(*values):
+    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.timeout(20_000)])
 
 
 @pytest.mark.parametrize(
-    ("kills", "episodes"),
-    [(len(KINDS), 60), pytest.param(60, 500, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])],
+    ("kills", "episodes", "more"),
+    [(8, 60, LEARNING), many(100, 150, LEARNING), many(600, 150, DESIGN)],
+    ids=["few", "learning", "design"],
 )
-def test_a_run_killed_at_random_instants_ends_like_one_that_was_not(kills, episodes, tmp_path):
-    finish(process(0, tmp_path / "notes", *train(tmp_path / "whole", episodes)))
-    (tmp_path / "killed").mkdir()
-    runs, torn = kill_and_resume(tmp_path / "killed", episodes, kills, seed=kills)
-    print(f"{kills} kills, at least {torn} of them inside a transaction, {len(runs)} runs")
-    assert torn >= max(1, kills // 8)
-    whole = everything(tmp_path / "whole")
-    assert len(whole["rollouts"]) == episodes
-    assert len(whole["evaluations"]) == 6
+def test_a_run_killed_at_random_instants_ends_like_one_that_was_not(kills, episodes, more, tmp_path):
+    place: Path = tmp_path / "killed"
+    place.mkdir()
+    begin = partial(train, episodes=episodes, more=more)
+    with open_nursery(tmp_path) as nursery:
+        whole = nursery.finish(begin(tmp_path / "whole")).seconds
+        if kills > 8:  # once more, now that all is compiled: instants are drawn from the length of a life
+            whole = nursery.finish(begin(tmp_path / "again")).seconds
+        runs, torn = kill_and_resume(nursery, place, begin, kills, whole)
+    print(f"train, resume: {kills} kills, at least {torn} of them inside a transaction, {len(runs)} runs")
+    assert torn >= kills // 10
+    expected = everything(tmp_path / "whole")
+    assert len(expected["rollouts"]) == episodes
+    assert len(expected["evaluations"]) == int(more[1])
     for run in runs:
-        assert everything(run) == whole
+        assert everything(run) == expected
         for name in ("progress.csv", "evaluation.csv", "policy.safetensors"):
             assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
         assert curves(run) == curves(tmp_path / "whole")
