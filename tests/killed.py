@@ -1,7 +1,7 @@
 """Processes that are killed: `python -m tests.killed` forks one for each line that it reads, and says how it ended.
 
-A line is an order in JSON: the arguments of `ddopg` and how the process is to die (see `Order`). Everything is imported
-once, before the first fork; JAX starts in each process anew, as threads do not survive a fork.
+A line is an order in JSON: the arguments of `ddopg` and how the process is to die (see `Order`). Everything is
+imported once, before the first fork; JAX starts in each process anew, as threads do not survive a fork.
 """
 
 import json
@@ -33,7 +33,9 @@ class Order(NamedTuple):
     event: int = 0  # before which opening of a file to write, renaming, removal, and so on
     after: float | None = None  # seconds after which it is killed from outside
     noted: bool = False  # these seconds are counted from the next note
-    grace: float = 0.0  # seconds after which a trial of `ddopg tune` is given up for dead; 0: the package's own
+    grace: float = (
+        0.0  # seconds after which a trial of `ddopg tune` is given up for dead; 0: the package's own
+    )
 
 
 class Fatal(sqlite3.Connection):

@@ -132,8 +132,44 @@ class TestProtocol:
         assert main(["tell", str(run), str(log)]) == 2
         assert "4 are waiting (0, 1, 2, 3); give --proposal NUMBER" in capsys.readouterr().err
         assert main(["tell", str(run), str(log), "--proposal", "2"]) == 0
-        assert main(["tell", str(run), str(log), "--proposal", "2"]) == 2
+        other = roll_out(places[2], "other.csv", scale=0.5)
+        assert main(["tell", str(run), str(other), "--proposal", "2"]) == 2
         assert "waiting: 0, 1, 3. Each proposal is told once" in capsys.readouterr().err
+
+    def test_a_command_that_was_stopped_half_way_is_repeated_as_it_is(self, run, capsys, tmp_path):
+        """What was told is recognised by its content, and the rest is taken in."""
+        logs = [str(roll_out(place)) for place in ask(run, capsys)]
+        assert main(["tell", str(run), *logs[:2]]) == 0
+        capsys.readouterr()
+        assert main(["tell", str(run), *logs]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert f"rollout 1: {logs[0]} was taken in before, bit for bit; nothing was changed" in shown[0]
+        assert [line.partition(":")[0] for line in shown] == [
+            *("rollout 1", "rollout 2", "rollout 3 (proposal 2)", "rollout 4 (proposal 3)")
+        ]
+        assert main(["tell", str(run), logs[0], "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"rollout": 1, "proposal": 0, "told_before": True}
+
+    def test_a_log_without_a_number_that_was_told_is_not_counted_as_the_next_proposal_s(
+        self, run, capsys, tmp_path
+    ):
+        logs = [str(roll_out(place)) for place in ask(run, capsys, "--number", "2")]
+        assert main(["tell", str(run), logs[0]]) == 0
+        log = tmp_path / "somewhere.csv"
+        log.write_bytes(Path(logs[0]).read_bytes())
+        capsys.readouterr()
+        assert main(["tell", str(run), str(log)]) == 0  # proposal 1 is the only one that waits
+        assert "was taken in before" in capsys.readouterr().out
+        with closing(ddopg.DDOPG.resume(run)) as agent:
+            assert agent.state.memory.size == 1
+
+    def test_a_log_that_is_added_again_is_not_counted_twice(self, run, capsys, tmp_path):
+        log = write(tmp_path / "old.json", [], [[0.0, 1.0, 2.0, 0], [1.0, 0.5, -1.0, 0]])
+        for expected in ("rollout 1 (added)", "was taken in before"):
+            assert main(["add", str(run), str(log)]) == 0
+            assert expected in capsys.readouterr().out
+        with closing(ddopg.DDOPG.resume(run)) as agent:
+            assert agent.state.memory.size == 1
 
     def test_actions_that_are_not_the_policy_s_are_remarked(self, run, capsys):
         place, *_ = ask(run, capsys)
@@ -149,6 +185,7 @@ class TestProtocol:
         told = json.loads(capsys.readouterr().out)
         assert told["proposal"] is None
         assert told["misfit"][0] < 0.01
+        log = write(tmp_path / "other.csv", ["observation_0", "action_0", "reward"], rows[:2])
         assert main(["add", str(run), str(log), "--policy", str(run)]) == 0
         assert "explains" in capsys.readouterr().out
         assert ddopg.DDOPG.resume(run).state.added == 2

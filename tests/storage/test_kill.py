@@ -13,7 +13,12 @@ from tests.recorded import everything, rows
 
 OPTIONS = ["--seed", "3", "--search.steps", "10", "--selection.size", "20", "--eval-episodes", "2", "--quiet"]
 LEARNING = ["--eval-points", "6"]
-DESIGN = ["--eval-points", "2", "--design.policies", "130"]  # most rollouts before the first search: a start is quick
+DESIGN = [
+    "--eval-points",
+    "2",
+    "--design.policies",
+    "130",
+]  # most rollouts before the first search: a start is quick
 KINDS = ("statement", "noted", "opcode", "early", "event")
 
 

@@ -14,11 +14,16 @@ from ddopg.cli.evaluation import require_store, save_policy
 from ddopg.cli.options import Add, Ask, Begin, Tell
 from ddopg.core.algorithm import Info
 from ddopg.core.state import require_waiting
+from ddopg.core.types import is_same_experience
 from ddopg.errors import SpaceError, TrajectoryError, require, require_given
 from ddopg.storage import exports, robot_logs
 from ddopg.storage.log_formats import Log
 from ddopg.storage.policy_file import load
+from ddopg.storage.reading import read_rollouts
 from ddopg.storage.robot_logs import log_to_trajectory, read_log
+from ddopg.storage.rows import Rollout
+
+SAME_AGAIN = ". If a new rollout came out the same, say of which proposal it is: --proposal NUMBER"
 
 
 def begin(command: Begin) -> None:
@@ -63,7 +68,12 @@ def tell(command: Tell) -> None:
     )
     for path in command.logs:
         log = read_log(path, agent.problem)
-        proposal = _find_proposal(agent, path, log, command.proposal)
+        number = _read_number(path, log, command.proposal)
+        told = _find_told(agent, path, log, number)
+        if told is not None:
+            _say_told_before(path, told, command.json, SAME_AGAIN)
+            continue
+        proposal = _find_proposal(agent, path, number)
         trajectory = log_to_trajectory(log, path, agent.problem, proposal.theta)
         info = agent.tell(proposal, trajectory)
         _say(info, proposal.number, info.remark, command.json)
@@ -75,8 +85,12 @@ def add(command: Add) -> None:
     agent = DDOPG.resume(command.directory)
     theta = None if command.policy is None else load(exports.find_policy_file(command.policy)).theta
     for path in command.logs:
-        trajectory = log_to_trajectory(read_log(path, agent.problem), path, agent.problem, theta)
-        added = agent.add(trajectory)
+        log = read_log(path, agent.problem)
+        told = _find_told(agent, path, log, None)
+        if told is not None:
+            _say_told_before(path, told, command.json)
+            continue
+        added = agent.add(log_to_trajectory(log, path, agent.problem, theta))
         misfit = np.array2string(added.fit.misfit, precision=3)
         remark = (
             f"counted as the policy nearest to it, whose actions differ by {misfit} (root mean square); it explains "
@@ -100,13 +114,37 @@ def _write_proposal(directory: Path, proposal: Proposal) -> Path:
     )
 
 
-def _find_proposal(agent: DDOPG, path: Path, log: Log, number: int | None) -> Proposal:
-    """Whose rollout a log is: told, or by what is in the file, or by where the file lies, or the only one waiting."""
+def _read_number(path: Path, log: Log, number: int | None) -> int | None:
+    """Whose rollout a log is: by what the user says, by what is in the file, or by where the file lies; else None."""
+    given = (number, log.proposal, robot_logs.find_number(path))
+    return next((one for one in given if one is not None), None)
+
+
+def _find_told(agent: DDOPG, path: Path, log: Log, number: int | None) -> Rollout | None:
+    """The rollout that was made of the same log before: by the same command, which was stopped and is repeated."""
+    if number in {proposal.number for proposal in agent.pending}:
+        return None
+    trajectory = log_to_trajectory(log, path, agent.problem)
+    if not any(is_same_experience(trajectory, other) for other in agent.state.memory.trajectories):
+        return None
+    _, rollouts = read_rollouts(require_store(agent).directory)
+    same = (one for one in rollouts if is_same_experience(trajectory, one.trajectory))
+    return next((one for one in same if number in (None, one.proposal)), None)
+
+
+def _say_told_before(path: Path, told: Rollout, as_json: bool, advice: str = "") -> None:
+    if as_json:
+        print(json.dumps({"rollout": told.number, "proposal": told.proposal, "told_before": True}))
+        return
+    print(f"rollout {told.number}: {path} was taken in before, bit for bit; nothing was changed{advice}")
+
+
+def _find_proposal(agent: DDOPG, path: Path, number: int | None) -> Proposal:
+    """The proposal of that number, or the only one that waits."""
     waiting = {proposal.number: proposal for proposal in agent.pending}
-    given = (number, log.proposal, robot_logs.find_number(path), *(waiting if len(waiting) == 1 else ()))
     listed = ", ".join(map(str, waiting)) or "none"
     found = require_given(
-        next((one for one in given if one is not None), None),
+        next(iter(waiting)) if number is None and len(waiting) == 1 else number,
         f"{path} does not say which proposal was rolled out, and {len(waiting)} are waiting ({listed}); give "
         "--proposal NUMBER, or put the file into the proposal's directory",
         TrajectoryError,

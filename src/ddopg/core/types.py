@@ -52,6 +52,17 @@ class Trajectory(NamedTuple):
         return len(self.alive)
 
 
+def is_same_experience(one: Trajectory, other: Trajectory) -> bool:
+    """Whether two trajectories saw, did and earned the same, bit for bit, whoever acted."""
+    return (
+        one.terminated == other.terminated
+        and np.array_equal(one.alive, other.alive)
+        and np.array_equal(one.observations, other.observations)
+        and np.array_equal(one.actions, other.actions)
+        and np.array_equal(one.rewards, other.rewards)
+    )
+
+
 class SurrogateData(NamedTuple):
     """The selected trajectories, stacked and padded to N rows: all that the surrogate knows.
 

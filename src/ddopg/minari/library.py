@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,42 @@ def import_minari() -> Any:
     return minari
 
 
-def find_place(name: str) -> Path:
-    """The directory in which Minari keeps the data of a data set, whether it is there or not."""
+def find_home() -> Path:
+    """The directory in which Minari keeps its data sets; it is made if it is not there."""
     from minari.storage import get_dataset_path
 
-    return Path(get_dataset_path(name)) / "data"
+    return Path(get_dataset_path())
+
+
+def find_place(name: str) -> Path:
+    """The directory in which Minari keeps the data of a data set, whether it is there or not."""
+    return heal_dataset(name) / "data"
+
+
+def locate_old(path: Path) -> Path:
+    """Where a data set waits while another one takes its place."""
+    return path.with_name(f".{path.name}.old")
+
+
+def heal_dataset(name: str) -> Path:
+    """Finish what a kill interrupted while one data set took the place of another: only one of them is left, whole.
+
+    Returns:
+        The directory of the data set, whether it is there or not.
+    """
+    path = find_home() / name
+    old = locate_old(path)
+    if old.exists() and path.exists():
+        shutil.rmtree(old, ignore_errors=True)
+    elif old.exists():
+        old.rename(path)
+    return path
+
+
+def create_namespace(name: str) -> None:
+    """Let Minari know the namespace of a data set, if it does not."""
+    from minari import namespace
+
+    space = name.rpartition("/")[0]
+    if space and space not in namespace.list_local_namespaces():
+        namespace.create_namespace(space)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,17 @@ from ddopg._version import __version__
 from ddopg.core.types import Description, Trajectory
 from ddopg.envs.adapter import get_env_id, make
 from ddopg.errors import ArtefactError, DDOPGError, StoreError, require
-from ddopg.minari.library import ANSWER, KEY, import_minari, require_name
+from ddopg.minari.library import (
+    ANSWER,
+    HOME,
+    KEY,
+    create_namespace,
+    find_home,
+    heal_dataset,
+    import_minari,
+    locate_old,
+    require_name,
+)
 from ddopg.rollouts.stepping import iterate_steps
 from ddopg.storage.reading import read_rollouts
 from ddopg.storage.rows import Rollout
@@ -65,7 +76,7 @@ def export(
         >>> export("run", "mine/cartpole-v0").total_episodes
         3
     """
-    create = import_minari().create_dataset_from_buffers
+    library = import_minari()
     require_name(name)
     about, rollouts = read_rollouts(Path(run_directory))
     require(len(rollouts) > 0, f"{run_directory} holds no rollout yet; train first", ArtefactError)
@@ -73,7 +84,7 @@ def export(
     last = [_replay_last_observation(env, rollout.trajectory) for rollout in rollouts]
     with _replace_dataset(name, overwrite), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about what it would like to know besides
-        dataset = create(
+        dataset = library.create_dataset_from_buffers(
             name,
             [_make_buffer(one, seen, about, env) for one, seen in zip(rollouts, last, strict=True)],
             env=_copy_spec(env, about),
@@ -88,7 +99,7 @@ def export(
         )
         dataset.storage.update_metadata({KEY: _describe_dataset(about, last)})
         dataset.storage.update_episode_metadata(map(_describe_episode, rollouts, last))
-    return dataset
+    return library.load_dataset(name)
 
 
 class _Remembering(gym.Wrapper):
@@ -202,28 +213,44 @@ def _describe_episode(rollout: Rollout, last: np.ndarray | None) -> dict[str, An
 
 @contextmanager
 def _replace_dataset(name: str, overwrite: bool) -> Iterator[None]:
-    """The data set is written whole or not at all; one that is there already is kept until the new one is."""
-    from minari.storage import get_dataset_path
-
-    path = get_dataset_path(name)
+    """The data set is written elsewhere and takes its place whole; one that is there already is kept until then."""
+    path = heal_dataset(name)
     require(
         overwrite or not path.exists(),
         f"there is a Minari data set {name} already, in {path}; choose another version, or replace it with "
         "overwrite=True (--overwrite)",
         StoreError,
     )
-    old = path.with_name(f".{path.name}.old")
+    home = find_home()
+    draft = home.with_name(f".{home.name}.{os.getpid()}.draft")
     try:
+        with _work_in(draft):
+            yield
+        create_namespace(name)
         if path.exists():
-            path.rename(old)
-        yield
-        shutil.rmtree(old, ignore_errors=True)
+            path.rename(locate_old(path))
+        (draft / name).rename(path)
     except BaseException as error:
-        shutil.rmtree(path, ignore_errors=True)
-        if old.exists():
-            old.rename(path)
         if isinstance(error, OSError) and not isinstance(error, DDOPGError):
             raise StoreError(
-                f"cannot write {path}: {error.strerror or error}; set MINARI_DATASETS_PATH"
+                f"cannot write {path}: {error.strerror or error}; make room, or set {HOME} to another place"
             ) from error
         raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        with suppress(OSError):
+            heal_dataset(name)
+
+
+@contextmanager
+def _work_in(draft: Path) -> Iterator[None]:
+    """Let Minari keep its data sets there, within the block."""
+    shutil.rmtree(draft, ignore_errors=True)  # of an earlier process with this number, which was killed
+    before = os.environ.get(HOME)
+    os.environ[HOME] = str(draft)
+    try:
+        yield
+    finally:
+        os.environ.pop(HOME)
+        if before is not None:
+            os.environ[HOME] = before

@@ -14,6 +14,7 @@ import numpy as np
 from ddopg.errors import ArtefactError, DisplayError, MissingPackageError, require
 from ddopg.policies import Policy
 from ddopg.rollouts.stepping import iterate_steps
+from ddopg.support.files import replace_when_done
 
 FRAMES_PER_SECOND = 30
 
@@ -44,7 +45,7 @@ def draw_episode(
 
 
 def write(path: Path, pictures: Iterable[np.ndarray], fps: float) -> Path:
-    """Write a video file.
+    """Write a video file, whole or not at all.
 
     Args:
         path: something.mp4, which needs the extra `video`, or something.gif.
@@ -64,11 +65,8 @@ def write(path: Path, pictures: Iterable[np.ndarray], fps: float) -> Path:
         f"a video must be called something.mp4 or something.gif, got {path.name!r}",
         ArtefactError,
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        writers[path.suffix](path, pictures, fps)
-    except OSError as error:
-        raise ArtefactError(f"cannot write {path}: {error.strerror or error}") from error
+    with replace_when_done(path) as draft:
+        writers[path.suffix](draft, pictures, fps)
     return path
 
 
@@ -132,7 +130,9 @@ def _write_mp4(path: Path, pictures: Iterable[np.ndarray], fps: float) -> None:
         what = "a .gif needs no other package, an .mp4 needs the package imageio"
         raise MissingPackageError(what, "video") from error
     writer: Any
-    with imageio.get_writer(path, fps=fps, macro_block_size=2) as writer:
+    # The draft has no ending that would tell the format.
+    options = {"fps": fps, "macro_block_size": 2, "output_params": ["-f", "mp4"]}
+    with imageio.get_writer(path, format="FFMPEG", **options) as writer:
         for picture in pictures:
             writer.append_data(picture)
 
@@ -141,4 +141,4 @@ def _write_gif(path: Path, pictures: Iterable[np.ndarray], fps: float) -> None:
     from PIL import Image
 
     first, *rest = [Image.fromarray(picture) for picture in pictures]
-    first.save(path, save_all=True, append_images=rest, duration=1000 / fps, loop=0)
+    first.save(path, format="GIF", save_all=True, append_images=rest, duration=1000 / fps, loop=0)

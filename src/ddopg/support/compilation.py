@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import jax
+
+from ddopg.errors import ArtefactError
+from ddopg.support.files import write_atomically
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,8 +45,37 @@ def keep_compiled_programs() -> None:
         Path(place).mkdir(parents=True, exist_ok=True)
     except OSError:
         return  # A home that cannot be written costs a few seconds of compiling, nothing more.
+    _write_programs_whole()
     jax.config.update("jax_compilation_cache_dir", place)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def _write_programs_whole() -> None:
+    """Let JAX write a compiled program whole or not at all.
+
+    JAX writes it in place, and never again if the file is there: what a kill or a full disk left of it would be
+    compiled anew, with a warning, at every start from then on.
+    """
+    with suppress(ImportError, AttributeError):  # parts of JAX that may change; then it does what it does
+        cache = import_module("jax._src.lru_cache").LRUCache
+        if not hasattr(cache.put, "__wrapped__"):
+            cache.put = _put_whole(cache.put)
+
+
+def _put_whole(put: Callable[..., None]) -> Callable[..., None]:
+    """Make the method `put` of JAX's cache write a new file at once; a cache whose size is limited keeps its own."""
+
+    @wraps(put)
+    def write(cache: Any, key: str, value: bytes) -> None:
+        if cache.eviction_enabled:
+            put(cache, key, value)
+            return
+        path = Path(cache.path) / f"{key}-cache"
+        if not path.exists():
+            with suppress(ArtefactError):  # a full disk costs a few seconds of compiling, nothing more
+                write_atomically(path, value)
+
+    return write
 
 
 def _default() -> str:

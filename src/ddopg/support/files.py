@@ -2,27 +2,71 @@
 
 from __future__ import annotations
 
-import contextlib
+import glob
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ddopg.errors import ArtefactError
+from ddopg.errors import ArtefactError, DDOPGError
+
+ADVICE = "choose a directory that exists and is writable, and has room"
+STALE = 3600.0  # seconds after which a draft that nobody has finished counts as left by a kill
 
 
-def write_atomically(
-    path: Path, data: bytes, advice: str = "choose a directory that exists and is writable"
-) -> Path:
+def write_atomically(path: Path, data: bytes, advice: str = ADVICE) -> Path:
     """The whole file or nothing, whatever happens meanwhile; what was there before is kept until then."""
+    with replace_when_done(path, advice) as draft:
+        draft.write_bytes(data)
+    return path
+
+
+@contextmanager
+def replace_when_done(path: Path, advice: str = ADVICE) -> Iterator[Path]:
+    """Write a file under another name within the block; at its end it takes the place of the old one.
+
+    A process that is killed meanwhile leaves the old file and a draft, `.NAME.PROCESS.draft`. Who writes the same
+    file an hour later removes the draft.
+
+    Args:
+        path: of the file; its directory is made if it is not there.
+        advice: the end of the message, what the user can do.
+
+    Yields:
+        Where to write.
+
+    Raises:
+        ArtefactError: where something cannot be written; the old file is as it was.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as directory:
+        ...     with replace_when_done(Path(directory) / "words.txt") as draft:
+        ...         _ = draft.write_text("hello")
+        ...     (Path(directory) / "words.txt").read_text()
+        'hello'
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
+        yield draft
+        with draft.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except DDOPGError:
+        raise
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise ArtefactError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
-    return path
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    _remove_stale_drafts(path)
+
+
+def _remove_stale_drafts(path: Path) -> None:
+    """Times are compared as the file system has them; a clock that was set back removes nothing."""
+    with suppress(OSError):
+        now = path.stat().st_mtime
+        for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
+            if now - draft.stat().st_mtime > STALE:
+                draft.unlink()

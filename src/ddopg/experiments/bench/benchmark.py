@@ -7,7 +7,7 @@ DIR/failures/*.txt    how a job failed; it is tried again the next time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from ddopg.experiments.bench.records import Record
 from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, summarise, summarise_tasks
 from ddopg.experiments.bench.workers import Done, Event, Failed, Progressed
 from ddopg.support.display import make_work_bar
+from ddopg.support.files import write_atomically
 
 RECORDS = "records.jsonl"
 BOOTSTRAP_SEED = 0  # the table is the same whenever it is printed
@@ -56,6 +57,7 @@ def complete(
 
     Raises:
         ArtefactError: if the directory cannot be written, or another process writes into it.
+        StoreError: if a record cannot be written, such as on a full disk; the finished ones are safe.
     """
     try:
         (out / "failures").mkdir(parents=True, exist_ok=True)
@@ -90,11 +92,11 @@ def _consume(events: Iterator[Event], out: Path, show: Show) -> list[Failed]:
     for event in events:
         if isinstance(event, Done):
             records.append(out / RECORDS, event.record)
-            locate_failure_file(out, event.job).unlink(missing_ok=True)
+            with suppress(OSError):  # an old reason does no harm
+                locate_failure_file(out, event.job).unlink(missing_ok=True)
         elif isinstance(event, Failed):
-            locate_failure_file(out, event.job).write_text(
-                f"{event.job}\n{event.job._asdict()}\n\n{event.reason}"
-            )
+            text = f"{event.job}\n{event.job._asdict()}\n\n{event.reason}"
+            write_atomically(locate_failure_file(out, event.job), text.encode())
             failures.append(event)
         show(event)
     return failures

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ddopg.errors import ArtefactError
+from ddopg.errors import ArtefactError, StoreError
 from ddopg.support.locks import acquire_lock
 
 Record = dict[str, Any]
@@ -41,27 +41,36 @@ def read(path: Path) -> list[Record]:
 
 
 def append(path: Path, record: Record) -> None:
-    """Append one record, and make sure that it is on the disk."""
+    """Append one record, and make sure that it is on the disk.
+
+    Raises:
+        StoreError: if it cannot be written; what was there before is safe.
+    """
     line = json.dumps(record, allow_nan=False) + "\n"
-    with path.open("ab") as file:
+    with _translate_errors(path), path.open("ab") as file:
         file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
 
 
 def repair(path: Path) -> None:
-    """Make the file end with a whole line: a torn record is cut off, a whole one gets its missing newline."""
+    """Make the file end with a whole line: a torn record is cut off, a whole one gets its missing newline.
+
+    Raises:
+        StoreError: if it cannot be written.
+    """
     if not path.exists():
         return
     content = path.read_bytes()
     last = content.rpartition(b"\n")[2]
     if not last:
         return
-    if _try_to_parse(last) is not None:
-        with path.open("ab") as file:
-            file.write(b"\n")
-    else:
-        os.truncate(path, len(content) - len(last))
+    with _translate_errors(path):
+        if _try_to_parse(last) is not None:
+            with path.open("ab") as file:
+                file.write(b"\n")
+        else:
+            os.truncate(path, len(content) - len(last))
 
 
 @contextmanager
@@ -83,6 +92,17 @@ def lock_records(directory: Path, option: str = "--out", patient: bool = False) 
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def _translate_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}; what was finished before is safe. Make room, or make "
+            "it writable, and the same command goes on"
+        ) from error
 
 
 def _parse_line(path: Path, number: int, line: bytes) -> Record:

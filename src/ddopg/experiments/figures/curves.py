@@ -14,6 +14,7 @@ from ddopg.errors import ArtefactError, require
 from ddopg.experiments.bench.benchmark import BOOTSTRAP_SEED
 from ddopg.experiments.bench.records import Record
 from ddopg.experiments.bench.stats import iqm, stratified_bootstrap
+from ddopg.support.files import replace_when_done
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, RED, PINK = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
@@ -113,18 +114,13 @@ def make_picture(width: float, height: float) -> Picture:
 
 
 def save(picture: Picture, path: Path) -> Path:
-    """Write a picture; directories are made.
+    """Write a picture, whole or not at all; directories are made.
 
     Raises:
         ArtefactError: if it cannot be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        picture.savefig(path)
-    except OSError as error:
-        raise ArtefactError(
-            f"cannot write the picture {path}: {error.strerror or error}; choose a writable directory with --out"
-        ) from error
+    with replace_when_done(path, "choose a writable directory with --out") as draft:
+        picture.savefig(draft, format=path.suffix[1:])
     return path
 
 

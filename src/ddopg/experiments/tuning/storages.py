@@ -6,7 +6,9 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
+import sqlalchemy
 import sqlalchemy.exc
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
@@ -65,6 +67,19 @@ def _try_to_connect(url: str) -> RDBStorage:
             grace_period=GRACE,
             heartbeat_stale_trial_callback=make_retry_callback(),
         )
+
+
+def find_future_signs(storage: RDBStorage) -> set[int]:
+    """Find the trials whose last sign of life is later than now, by the clock of the database."""
+    signs = sqlalchemy.table(
+        "trial_heartbeats",
+        sqlalchemy.column("trial_id"),
+        sqlalchemy.column("heartbeat", sqlalchemy.DateTime()),
+    )
+    with storage.engine.connect() as connection:
+        now = connection.execute(sqlalchemy.select(sqlalchemy.func.now())).scalar_one().replace(tzinfo=None)
+        late = signs.c.heartbeat > now + timedelta(seconds=HEARTBEAT)
+        return set(connection.execute(sqlalchemy.select(signs.c.trial_id).where(late)).scalars())
 
 
 def make_retry_callback() -> RetryHeartbeatStaleTrialCallback:

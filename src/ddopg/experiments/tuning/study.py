@@ -173,12 +173,13 @@ def revive(study: optuna.Study) -> None:
     """Put trials of dead processes back into the queue.
 
     A process can die before its first sign of life. Whoever sees such a trial gives that sign for it, once: if no
-    other follows, it counts as dead like the rest.
+    other follows, it counts as dead like the rest. So does a trial whose last sign of life is of the future, because
+    the clock was set back since.
     """
+    early = storages.find_future_signs(study._storage)  # type: ignore[arg-type]
     for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
-        if (
-            trial.user_attrs.get(SEEN) != trial.number
-        ):  # one that is tried again inherits the mark of the first
+        # One that is tried again inherits the mark of the first.
+        if trial.user_attrs.get(SEEN) != trial.number or trial._trial_id in early:
             _mark(study, trial)
     with storages.silence_warnings():
         optuna.storages.fail_stale_trials(study)
