@@ -1,14 +1,17 @@
 """Processes that are killed: `python -m tests.killed` forks one for each line that it reads, and says how it ended.
 
-A line is an order in JSON: the arguments of `ddopg` and how the process is to die (see `Order`). Everything is
-imported once, before the first fork; JAX starts in each process anew, as threads do not survive a fork.
+A line is an order in JSON: the arguments of `ddopg` and how the process is to die (see `Order`), or a command of the
+shell. Everything is imported once, before the first fork; JAX starts in each process anew, as threads do not survive
+a fork.
 """
 
 import json
 import os
 import signal
 import sqlite3
+import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from importlib import import_module
@@ -33,9 +36,9 @@ class Order(NamedTuple):
     event: int = 0  # before which opening of a file to write, renaming, removal, and so on
     after: float | None = None  # seconds after which it is killed from outside
     noted: bool = False  # these seconds are counted from the next note
-    grace: float = (
-        0.0  # seconds after which a trial of `ddopg tune` is given up for dead; 0: the package's own
-    )
+    cwd: str = "."
+    variables: dict[str, str] | None = None  # of its environment, added to ours
+    grace: float = 0.0  # seconds until `ddopg tune` gives up a trial for dead; 0: the package's own
 
 
 class Fatal(sqlite3.Connection):
@@ -111,6 +114,9 @@ def live(order):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for descriptor, path in ((0, os.devnull), (1, order.said), (2, order.said)):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), descriptor)
+    os.chdir(order.cwd)
+    os.environ.update(order.variables or {})
+    tempfile.tempdir = None  # looked for anew
     Fatal.order = order
     tables.sqlite3 = Sqlite()
     if order.grace:
@@ -145,7 +151,13 @@ def serve():
         import_module(f"ddopg.cli.{module}")
     print("ready", flush=True)
     for line in sys.stdin:
-        order, began = Order(**json.loads(line)), time.monotonic()
+        what, began = json.loads(line), time.monotonic()
+        if "shell" in what:
+            print(
+                json.dumps([subprocess.run(what["shell"], shell=True, check=False).returncode, 0]), flush=True
+            )
+            continue
+        order = Order(**what)
         pid = os.fork()
         if not pid:
             code = 70

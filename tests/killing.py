@@ -32,17 +32,24 @@ class Nursery:
         self._process, self._said = process, place / "said"
         self.lives = self.deaths = 0
 
+    @property
+    def pid(self):
+        """Of the process that forks."""
+        return self._process.pid
+
     def live(self, arguments, **death):
         """One life: of a process that is killed, or of one that comes to its end without a traceback."""
         self._said.unlink(missing_ok=True)
-        order = {"arguments": [*map(str, arguments)], "said": str(self._said), **death}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        code, seconds = json.loads(self._process.stdout.readline())
+        code, seconds = self._order(arguments=[*map(str, arguments)], said=str(self._said), **death)
         life = Life(code, self._said.read_text(errors="replace") if self._said.exists() else "", seconds)
         assert "Traceback" not in life.said, life.said
         self.lives, self.deaths = self.lives + 1, self.deaths + life.killed
         return life
+
+    def shell(self, command):
+        """A command where the processes live: they may have mounts of their own."""
+        code, _ = self._order(shell=command)
+        assert code == 0, command
 
     def finish(self, arguments, **options):
         """A life that nothing ends but its work."""
@@ -50,10 +57,15 @@ class Nursery:
         assert life.code == 0, life.said
         return life
 
+    def _order(self, **order):
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
 
 @contextmanager
-def open_nursery(place: Path):
-    command = [sys.executable, "-W", "ignore", "-m", "tests.killed"]
+def open_nursery(place: Path, *prefix):
+    command = [*prefix, sys.executable, "-W", "ignore", "-m", "tests.killed"]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

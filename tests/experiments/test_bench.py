@@ -167,6 +167,31 @@ class TestProcesses:
             os.kill(killed.pid, signal.SIGKILL)
         wait_until(lambda: gone(int(said.read_text())), seconds=20)
 
+    def test_a_job_whose_worker_is_killed_is_reported_and_the_same_command_completes_it(
+        self, trap, tmp_path, capsys
+    ):
+        options = [
+            "bench",
+            "--envs",
+            "tests.worlds:Trapped-v0",
+            "--seeds",
+            "1",
+            "2",
+            "--workers",
+            "2",
+            *QUICK,
+        ]
+        trap.set()
+        with trap.killing():
+            assert main([*options, "--out", str(tmp_path)]) == 1
+        assert "the worker process died (exit code -9)" in capsys.readouterr().err
+        before = (tmp_path / "records.jsonl").read_bytes()
+        assert len(keys(tmp_path)) == 1
+        assert main([*options, "--out", str(tmp_path)]) == 0
+        assert (tmp_path / "records.jsonl").read_bytes().startswith(before)
+        assert len(set(keys(tmp_path))) == 2
+        assert os.listdir(tmp_path / "failures") == []
+
     def test_two_workers_work_at_the_same_time(self, tmp_path):
         """Each Slow job sleeps 0.6 s while learning: overlapping events of two jobs show it."""
         jobs = [make_job(SLOW, "random", seed, 90, 1) for seed in (1, 2)]

@@ -1,12 +1,13 @@
 """Append-only records: what a kill can do to them, and what must not be passed over in silence."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from ddopg.errors import ArtefactError
+from ddopg.errors import ArtefactError, StoreError
 from ddopg.experiments.bench import records
 
 ROWS = [{"key": "a", "value": 1.5}, {"key": "b", "curve": [[1, 2.0]]}]
@@ -67,6 +68,16 @@ def test_numbers_that_json_does_not_know_are_not_written(path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         records.append(path, {"value": float("nan")})
     assert records.read(path) == ROWS
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is always full")
+def test_a_full_disk_gets_a_sentence(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.symlink_to("/dev/full")
+    with pytest.raises(
+        StoreError, match=r"cannot write .*: No space left on device; what was finished before is"
+    ):
+        records.append(path, ROWS[0])
 
 
 def test_a_directory_has_one_writer_and_a_dead_one_does_not_count(tmp_path):

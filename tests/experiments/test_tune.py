@@ -300,6 +300,20 @@ class TestSharing:
             wait_until(lambda: studies.revive(study) or studies.has_work_left(study, 1), seconds=10)
             assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
 
+    def test_a_trial_whose_process_died_before_the_clock_was_set_back_is_noticed_too(
+        self, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(storages, "HEARTBEAT", 1)
+        monkeypatch.setattr(storages, "GRACE", 1)
+        with studies.open_study(address(tmp_path), "mine", PLAN, 0) as study:
+            Crew(study, PLAN, 1).next_job()
+            with sqlite3.connect(tmp_path / "study.sqlite") as connection:
+                later = "UPDATE trial_heartbeats SET heartbeat = datetime('now', '+1 day')"
+                assert connection.execute(later).rowcount == 1
+            connection.close()
+            wait_until(lambda: studies.revive(study) or studies.has_work_left(study, 1), seconds=10)
+            assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
+
     def test_a_living_process_keeps_its_trial(self, tmp_path, monkeypatch):
         monkeypatch.setattr(storages, "HEARTBEAT", 1)
         monkeypatch.setattr(storages, "GRACE", 2)

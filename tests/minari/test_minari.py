@@ -204,6 +204,24 @@ class TestExport:
             export(run, NAME, overwrite=True)
         assert minari.load_dataset(NAME).total_episodes == 3
 
+    @pytest.mark.parametrize("finished", [False, True])
+    def test_a_kill_while_one_takes_the_place_of_another_leaves_one_of_them_whole(
+        self, finished, run, robot, home
+    ):
+        export(robot, NAME)
+        old = (home / NAME).with_name(".cartpole-v0.old")
+        (home / NAME).rename(old)
+        if finished:
+            export(run, NAME, overwrite=True)
+            export(robot, "mine/other-v0")
+            (home / "mine" / "other-v0").rename(old)
+        count = 3 if not finished else len(read_rollouts(run)[1])
+        assert len(trajectories(NAME)) == count
+        assert not old.exists()
+        export(robot, NAME, overwrite=True)
+        assert minari.load_dataset(NAME).total_episodes == 3
+        assert [path.name for path in home.parent.glob(".*")] == []
+
     def test_the_home_of_the_data_sets_may_be_relative(self, robot, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("MINARI_DATASETS_PATH", "here")

@@ -22,17 +22,18 @@ print(jax.config.jax_compilation_cache_dir)
 FOLDER = "python{}.{}".format(*sys.version_info)  # compressed programs of one are no programs to another
 
 
-def learn(episodes=1, **environment):
+def learn(episodes=1, before="", **environment):
     root = str(Path(__file__).parents[2])
     clean = {k: v for k, v in os.environ.items() if k not in ("DDOPG_CACHE", "JAX_COMPILATION_CACHE_DIR")}
     done = subprocess.run(
-        [sys.executable, "-c", CODE.format(root=root, episodes=episodes)],
+        [sys.executable, "-c", before + CODE.strip().format(root=root, episodes=episodes)],
         env=clean | environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "compilation cache" not in done.stderr
     return done.stdout.strip()
 
 
@@ -71,3 +72,15 @@ def test_a_user_without_a_home_works_without_a_cache(cache, monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     assert learn(NOBODY="1", **cache) == "None"
+
+
+def test_a_program_that_could_not_be_written_whole_is_not_there(tmp_path):
+    """What a full disk leaves of a file would be read, with a warning, at every start from then on."""
+    place = str(tmp_path / "cache")
+    small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, -1)); "
+    learn(9, before=small, DDOPG_CACHE=place)
+    kept = {name: os.path.getsize(os.path.join(place, name)) for name in os.listdir(place)}
+    assert kept
+    assert all(name.endswith("-cache") and size < 3000 for name, size in kept.items())
+    assert learn(9, DDOPG_CACHE=place) == place
+    assert len(programs(place)) > len(kept)

@@ -130,11 +130,14 @@ def _write_mp4(path: Path, pictures: Iterable[np.ndarray], fps: float) -> None:
         what = "a .gif needs no other package, an .mp4 needs the package imageio"
         raise MissingPackageError(what, "video") from error
     writer: Any
-    # The draft has no ending that would tell the format.
-    options = {"fps": fps, "macro_block_size": 2, "output_params": ["-f", "mp4"]}
-    with imageio.get_writer(path, format="FFMPEG", **options) as writer:
-        for picture in pictures:
-            writer.append_data(picture)
+    film = path.with_name(f"{path.name}.mp4")  # it knows the format by the ending
+    try:
+        with imageio.get_writer(film, fps=fps, macro_block_size=2) as writer:
+            for picture in pictures:
+                writer.append_data(picture)
+        film.replace(path)
+    finally:
+        film.unlink(missing_ok=True)
 
 
 def _write_gif(path: Path, pictures: Iterable[np.ndarray], fps: float) -> None:

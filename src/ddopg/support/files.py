@@ -67,6 +67,6 @@ def _remove_stale_drafts(path: Path) -> None:
     """Times are compared as the file system has them; a clock that was set back removes nothing."""
     with suppress(OSError):
         now = path.stat().st_mtime
-        for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
+        for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft*"):
             if now - draft.stat().st_mtime > STALE:
                 draft.unlink()

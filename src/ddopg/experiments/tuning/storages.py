@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import sqlalchemy
 import sqlalchemy.exc
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
-from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.storages import BaseStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import NullPool
 
@@ -69,14 +70,15 @@ def _try_to_connect(url: str) -> RDBStorage:
         )
 
 
-def find_future_signs(storage: RDBStorage) -> set[int]:
+def find_future_signs(storage: BaseStorage) -> set[int]:
     """Find the trials whose last sign of life is later than now, by the clock of the database."""
     signs = sqlalchemy.table(
         "trial_heartbeats",
         sqlalchemy.column("trial_id"),
         sqlalchemy.column("heartbeat", sqlalchemy.DateTime()),
     )
-    with storage.engine.connect() as connection:
+    database: Any = getattr(storage, "_backend", storage)  # Optuna puts a cache before it
+    with database.engine.connect() as connection:
         now = connection.execute(sqlalchemy.select(sqlalchemy.func.now())).scalar_one().replace(tzinfo=None)
         late = signs.c.heartbeat > now + timedelta(seconds=HEARTBEAT)
         return set(connection.execute(sqlalchemy.select(signs.c.trial_id).where(late)).scalars())

@@ -176,7 +176,7 @@ def revive(study: optuna.Study) -> None:
     other follows, it counts as dead like the rest. So does a trial whose last sign of life is of the future, because
     the clock was set back since.
     """
-    early = storages.find_future_signs(study._storage)  # type: ignore[arg-type]
+    early = storages.find_future_signs(study._storage)
     for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
         # One that is tried again inherits the mark of the first.
         if trial.user_attrs.get(SEEN) != trial.number or trial._trial_id in early:
