@@ -17,7 +17,7 @@ from tests.experiments.test_bench import QUICK as QUICK_BENCH
 from tests.experiments.test_tune import QUICK as QUICK_TUNE
 from tests.experiments.test_tune import WORLD
 from tests.experiments.test_tune import stored as stored_trials
-from tests.killing import open_nursery
+from tests.killing import count_kills, open_nursery
 from tests.recorded import everything
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(20_000)]
@@ -80,7 +80,7 @@ def test_a_run_by_files_whose_every_command_is_killed_is_the_run_that_was_not(nu
     talk(nursery, tmp_path / "whole")
     seconds = nursery.finish(["ask", tmp_path / "whole"]).seconds
     killer, number = Killer(1, seconds, ("event", "statement", "instant", "opcode")), 0
-    while nursery.deaths < 150:
+    while nursery.deaths < count_kills(150):
         run = tmp_path / str(number)
         talk(nursery, run, killer, kills=3)
         assert everything(run) == everything(tmp_path / "whole")
@@ -104,7 +104,7 @@ def test_logs_that_are_added_by_a_command_that_is_killed_are_added_once(nursery,
     nursery.finish(["begin", tmp_path / "whole", *MACHINE, *QUICK, "--seed", "3"])
     seconds = nursery.finish(["add", tmp_path / "whole", *logs]).seconds
     killer, number = Killer(2, seconds, ("statement", "opcode", "instant", "event")), 0
-    while nursery.deaths < 30:
+    while nursery.deaths < count_kills(30):
         run = tmp_path / str(number)
         nursery.finish(["begin", run, *MACHINE, *QUICK, "--seed", "3"])
         for _ in range(5):
@@ -145,7 +145,7 @@ def test_what_a_killed_command_was_to_replace_is_whole_old_or_whole_new(what, nu
     old, new = results[:2]
     assert old == results[2] != new
     killer, expected, turn = Killer(3, seconds), [old], 0
-    while nursery.deaths < 50:
+    while nursery.deaths < count_kills(50):
         turn += 1
         life = nursery.live(command(runs[1]), **killer.draw({"event": 40 if what == "minari" else 4}))
         assert life.killed or life.code == 0, life.said
@@ -163,7 +163,7 @@ def test_a_backup_is_there_whole_or_not_at_all(nursery, tmp_path):
     run, place = run_of(tmp_path / "run", 40), tmp_path / "copies"
     seconds = nursery.finish(["backup", run, place / "first.sqlite"]).seconds
     killer, number = Killer(4, seconds, ("event", "instant")), 0
-    while nursery.deaths < 40:
+    while nursery.deaths < count_kills(40):
         target = place / f"{number}.sqlite"
         life = nursery.live(["backup", run, target], **killer.draw({"event": 6}))
         assert life.killed or life.code == 0, life.said
@@ -186,7 +186,7 @@ def test_a_benchmark_that_is_killed_loses_no_record_and_runs_no_job_twice(nurser
 
     seconds = nursery.finish(command(tmp_path / "whole")).seconds
     whole, killer, number = curves_of(tmp_path / "whole"), Killer(5, seconds), 0
-    while nursery.deaths < 40:
+    while nursery.deaths < count_kills(40):
         out, before = tmp_path / str(number), {}
         for _ in range(4):
             life = nursery.live(command(out), **killer.draw({"event": 12}))
@@ -207,7 +207,7 @@ def test_a_search_that_is_killed_finishes_exactly_the_trials_that_are_wanted(nur
 
     seconds = nursery.finish(command(tmp_path / "whole")).seconds
     killer, number = Killer(6, seconds, ("instant", "instant", "event")), 0
-    while nursery.deaths < 24:
+    while nursery.deaths < count_kills(24):
         out = tmp_path / str(number)
         for _ in range(3):  # more often than a trial is tried again would be its end
             life = nursery.live(command(out), grace=2, **killer.draw())

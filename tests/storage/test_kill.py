@@ -1,13 +1,12 @@
 """A real training process, killed again and again: no rollout lost, none doubled, the same end as without a kill."""
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ddopg.storage.database import STORE
-from tests.killing import open_nursery
+from tests.killing import count_kills, open_nursery
 from tests.loggers.test_loggers import curves
 from tests.recorded import everything, rows
 
@@ -48,28 +47,37 @@ def choose_death(rng, kind, whole):
 def kill_and_resume(nursery, place, begin, kills, whole):
     """Kill processes and resume what they did; a run that is finished before it can be killed gives way to a new one.
 
-    Returns the runs, all of them finished, and how many processes are known to have died inside a transaction.
+    Yields the runs, as soon as they are finished.
     """
-    rng, runs, lives, last = np.random.default_rng(kills), [place / "0"], 0, nursery.deaths + kills
+    rng, number, lives, last = np.random.default_rng(kills), 0, 0, nursery.deaths + kills
     while nursery.deaths < last:
-        directory, notes = runs[-1], runs[-1] / "notes"
+        directory, notes = place / str(number), place / str(number) / "notes"
         directory.mkdir(exist_ok=True)
         before = stored(directory)
         death = choose_death(rng, KINDS[lives % len(KINDS)], whole)
         life = nursery.live(next_command(directory, begin), notes=str(notes), **death)
         assert life.killed or life.code == 0, life.said
         lives += 1
-        print(f"\r{nursery.deaths} kills of {lives} lives, {len(runs)} runs ", end="", flush=True)
+        print(f"\r{nursery.deaths} kills of {lives} processes, {number} runs finished", end="", flush=True)
         now, acknowledged = stored(directory), max(before, promised(notes))
         assert now >= acknowledged, "a rollout that was acknowledged is gone"
         assert now <= acknowledged + 1, "there are more rollouts than were made"
         numbers = rows(directory, "SELECT number FROM rollout ORDER BY number") if now else []
         assert [n for (n,) in numbers] == list(range(1, now + 1))
         if not life.killed:
-            runs.append(place / str(len(runs)))
-    runs[-1].mkdir(exist_ok=True)
-    nursery.finish(next_command(runs[-1], begin))
-    return runs, sum(len(note.read_text().split()) for note in place.glob("*/notes.torn"))
+            yield directory
+            number += 1
+    (place / str(number)).mkdir(exist_ok=True)
+    nursery.finish(next_command(place / str(number), begin))
+    yield place / str(number)
+
+
+def assert_equal_runs(run, expected, whole):
+    assert everything(run) == expected
+    for name in ("progress.csv", "evaluation.csv", "policy.safetensors"):
+        assert (run / name).read_bytes() == (whole / name).read_bytes()
+    assert curves(run) == curves(whole)
+    assert not list(run.glob(".*.draft"))
 
 
 def many(*values):
@@ -82,22 +90,19 @@ def many(*values):
     ids=["few", "learning", "design"],
 )
 def test_a_run_killed_at_random_instants_ends_like_one_that_was_not(kills, episodes, more, tmp_path):
-    place: Path = tmp_path / "killed"
+    place, whole = tmp_path / "killed", tmp_path / "whole"
     place.mkdir()
     begin = partial(train, episodes=episodes, more=more)
     with open_nursery(tmp_path) as nursery:
-        whole = nursery.finish(begin(tmp_path / "whole")).seconds
+        seconds = nursery.finish(begin(whole)).seconds
         if kills > 8:  # once more, now that all is compiled: instants are drawn from the length of a life
-            whole = nursery.finish(begin(tmp_path / "again")).seconds
-        runs, torn = kill_and_resume(nursery, place, begin, kills, whole)
-    print(f"train, resume: {kills} kills, at least {torn} of them inside a transaction, {len(runs)} runs")
+            kills, seconds = count_kills(kills), nursery.finish(begin(tmp_path / "again")).seconds
+        expected, runs = everything(whole), 0
+        assert len(expected["rollouts"]) == episodes
+        assert len(expected["evaluations"]) == int(more[1])
+        for run in kill_and_resume(nursery, place, begin, kills, seconds):
+            assert_equal_runs(run, expected, whole)
+            runs += 1
+    torn = sum(len(note.read_text().split()) for note in place.glob("*/notes.torn"))
+    print(f"\ntrain, resume: {kills} kills, at least {torn} of them inside a transaction, {runs} runs")
     assert torn >= kills // 10
-    expected = everything(tmp_path / "whole")
-    assert len(expected["rollouts"]) == episodes
-    assert len(expected["evaluations"]) == int(more[1])
-    for run in runs:
-        assert everything(run) == expected
-        for name in ("progress.csv", "evaluation.csv", "policy.safetensors"):
-            assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-        assert curves(run) == curves(tmp_path / "whole")
-        assert not list(run.glob(".*.draft"))
