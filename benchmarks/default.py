@@ -60,7 +60,7 @@ VARIANTS = {
     "without the ESS penalty": {"surrogate.penalty": 0.0},
     "without the initial-state correction": {"surrogate.initial_state_correction": False},
     "softmax selection instead of the latest": {"selection.rule": "softmax"},
-    "natural gradient": {"search.fisher_damping": 0.1},
+    "natural gradient, momentum": {"search.fisher_damping": 0.1, "search.optimiser": "momentum"},
     "SGHMC": {"search.optimiser": "sghmc", "search.learning_rate": 0.02, "search.sghmc_temperature": 1e-3},
     "expected improvement": {"surrogate.objective": "expected_improvement"},
     "probability of improvement": {"surrogate.objective": "probability_of_improvement"},
