@@ -45,7 +45,7 @@ def commands(run, out):
 @pytest.mark.timeout(5000)
 @pytest.mark.skipif(not can_mount(), reason="this system lets nobody mount")
 @pytest.mark.parametrize("kind", ["missing", "nothing can be written"])
-def test_nowhere_to_put_temporary_files(kind, tmp_path, monkeypatch):
+def test_no_place_for_scratch_files(kind, tmp_path, monkeypatch):
     """A TMPDIR that is not there; or none, and every usual place and the working directory are read-only."""
     out, empty = tmp_path / "out", tmp_path / "empty"
     out.mkdir()

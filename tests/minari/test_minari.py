@@ -29,7 +29,7 @@ from ddopg.storage.reading import read_rollouts
 from ddopg.support.records import change
 from tests.probes import Follow
 
-CONFIG = change(preset("paper"), {"design.spread": 20.0, "search.steps": 5, "selection.size": 8})
+CONFIG = change(preset("released"), {"design.spread": 20.0, "search.steps": 5, "selection.size": 8})
 NAME = "mine/cartpole-v0"
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*is set to None.*:UserWarning"),  # what Minari would like to know

@@ -162,6 +162,8 @@ class TestSection:
 
 
 def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monkeypatch):
+    whole = section.build_section(readings[3])
+    assert whole["lines"][0]["own"] is None, "the paper's estimator is the page's"
     monkeypatch.setattr(section, "MOST_TRAJECTORIES", 4)
     reading = readings[0]
     policy = build_policy(reading.about.problem, reading.about.config)
@@ -172,9 +174,6 @@ def test_too_many_trajectories_are_cut_to_those_that_carry_weight(readings, monk
         policy, reading.about.config.surrogate, reading.state.incumbent.theta, data
     ).weights
     assert set(sample.rows) == set(np.argsort(-np.asarray(weights)[: len(selection.indices)])[:4])
-    assert section.build_section(readings[3])["lines"][0]["own"] is None, (
-        "the paper's estimator is the page's"
-    )
     monkeypatch.setattr(section, "MOST_TRAJECTORIES", 1)
     found = section.build_section(readings[3])
     assert found["selected"] > 1

@@ -76,11 +76,11 @@ def test_a_user_without_a_home_works_without_a_cache(cache, monkeypatch):
 
 def test_a_program_that_could_not_be_written_whole_is_not_there(tmp_path):
     """What a full disk leaves of a file would be read, with a warning, at every start from then on."""
-    place = str(tmp_path / "cache")
+    place = str(tmp_path / FOLDER)
     small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, -1)); "
-    learn(before=small, DDOPG_CACHE=place)
+    learn(before=small, DDOPG_CACHE=str(tmp_path))
     kept = {name: os.path.getsize(os.path.join(place, name)) for name in os.listdir(place)}
     assert kept
     assert all(name.endswith("-cache") and size < 3000 for name, size in kept.items())
-    assert learn(DDOPG_CACHE=place) == place
+    assert learn(DDOPG_CACHE=str(tmp_path)) == place
     assert len(programs(place)) > len(kept)

@@ -51,6 +51,7 @@ def test_drafts_of_killed_processes_are_removed_an_hour_later(tmp_path):
     assert [draft.exists() for draft in drafts] == [True, False, True]
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, if it is loaded here: ffmpeg is forked
 @pytest.mark.parametrize("name", ["film.gif", "film.mp4"])
 def test_a_film_that_breaks_off_leaves_the_old_one(name, tmp_path):
     import numpy as np
