@@ -6,7 +6,10 @@ For a machine that has only NumPy, `numpy_policy.py` reads the policy file itsel
 from __future__ import annotations
 
 import json
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -57,15 +60,28 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
     def action(observation: Array) -> Array:
         return jnp.clip(trained.policy.act(theta, observation), low, high)
 
-    model = convert(
-        jax.vmap(action),
-        [("batch", problem.observation_size)],
-        model_name="ddopg policy",
-        opset=OPSET,
-        input_names=[INPUT],
-        output_names=[OUTPUT],
-    )
+    with _silence_warnings():
+        model = convert(
+            jax.vmap(action),
+            [("batch", problem.observation_size)],
+            model_name="ddopg policy",
+            opset=OPSET,
+            input_names=[INPUT],
+            output_names=[OUTPUT],
+        )
     model.producer_name, model.producer_version = "ddopg", __version__
     entry = model.metadata_props.add()
     entry.key, entry.value = KEY, json.dumps(describe(trained))
     return write_atomically(Path(path), model.SerializeToString())
+
+
+@contextmanager
+def _silence_warnings() -> Iterator[None]:
+    """jax2onnx warns of each of its examples that cannot be imported; an error is raised all the same."""
+    logger = logging.getLogger("jax2onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
