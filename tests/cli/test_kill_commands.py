@@ -55,20 +55,24 @@ def run_of(place, episodes):
 
 
 def talk(nursery, run, killer=None, kills=0):
-    """A machine's run by files; each command is killed so many times, and then repeated until it is done."""
+    """A machine's run by files; each command is killed so many times, and then repeated until it is done.
+
+    Returns how long the last command took.
+    """
 
     def command(*arguments):
         for _ in range(kills):
             life = nursery.live(arguments, **killer.draw())
             assert life.killed or life.code == 0, life.said
-        return nursery.finish(arguments).said
+        return nursery.finish(arguments)
 
     nursery.finish(["begin", run, *MACHINE, *QUICK, "--seed", "3"])
     while len(read_rollouts(run)[1]) < 10:
-        places = [run.parent / line for line in command("ask", run).splitlines()]
+        places = [run.parent / line for line in command("ask", run).said.splitlines()]
         logs = [roll_out(place) for place in places]
-        command("tell", run, *logs)
+        told = command("tell", run, *logs)
         assert len(read_rollouts(run)[1]) == int(places[-1].name) + 1
+    return told.seconds
 
 
 def files_of(run):
@@ -77,8 +81,7 @@ def files_of(run):
 
 
 def test_a_run_by_files_whose_every_command_is_killed_is_the_run_that_was_not(nursery, tmp_path):
-    talk(nursery, tmp_path / "whole")
-    seconds = nursery.finish(["ask", tmp_path / "whole"]).seconds
+    seconds = talk(nursery, tmp_path / "whole")
     killer, number = Killer(1, seconds, ("event", "statement", "instant", "opcode")), 0
     while nursery.deaths < count_kills(150):
         run = tmp_path / str(number)
@@ -203,7 +206,7 @@ def test_a_benchmark_that_is_killed_loses_no_record_and_runs_no_job_twice(nurser
 
 def test_a_search_that_is_killed_finishes_exactly_the_trials_that_are_wanted(nursery, tmp_path):
     def command(out):
-        return ["tune", WORLD, "--trials", "2", *QUICK_TUNE, "--no-compare", "--out", out]
+        return ["tune", WORLD, "--trials", "2", *QUICK_TUNE, "--out", out]
 
     seconds = nursery.finish(command(tmp_path / "whole")).seconds
     killer, number = Killer(6, seconds, ("instant", "instant", "event")), 0
