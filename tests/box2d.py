@@ -22,7 +22,10 @@ needs_box2d = pytest.mark.skipif(
 )
 
 
-def mark_box2d(names: Iterable[str]) -> list:
-    """Make parameters of the names of environments, marked where they need Box2D."""
+def mark_box2d(names: Iterable[str], *marks: pytest.MarkDecorator) -> list:
+    """Make parameters of the names of environments, marked where they need Box2D, and with the marks given."""
     heavy = ("mountaincar", "ddopg/MountainCar-v0", "LunarLanderContinuous-v3", "BipedalWalker-v3")
-    return [pytest.param(name, marks=needs_box2d) if name in heavy else name for name in names]
+    return [
+        pytest.param(name, marks=[*marks, needs_box2d]) if name in heavy else pytest.param(name, marks=marks)
+        for name in names
+    ]

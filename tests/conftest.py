@@ -1,5 +1,6 @@
 """Strict numerics for all tests: rank promotion raises, and nothing is compiled twice across the suite."""
 
+import os
 import signal
 
 import jax
@@ -9,6 +10,12 @@ from hypothesis import settings
 from ddopg.support.compilation import keep_compiled_programs
 from tests.traps import Trap, ray_cluster
 
+# Most of the suite's time is compiling, and most programs run once: XLA compiles quickly instead of well, here and in
+# every process that a test starts. `XLA_FLAGS= make test` has the programs of users.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1",
+)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 keep_compiled_programs()
 settings.register_profile("ddopg", deadline=None, derandomize=True, max_examples=60)

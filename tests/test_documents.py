@@ -89,8 +89,9 @@ def smaller(number):
 def clone(tmp_path, monkeypatch):
     """A directory like a clone, in which modules are found, and nothing of which is left behind."""
     (tmp_path / "src").symlink_to(ROOT / "src")
-    section = "benchmarks/figures/surrogate"  # committed: a clone computes it no more
-    shutil.copytree(ROOT / section, tmp_path / section)
+    for figure in ("surrogate", "bias"):  # committed: a clone computes them no more
+        place = f"benchmarks/figures/{figure}"
+        shutil.copytree(ROOT / place, tmp_path / place)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))

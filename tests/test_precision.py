@@ -50,7 +50,7 @@ SWITCHES = {
     "the variable": ({"JAX_ENABLE_X64": "1"}, NOTHING, X64),
     "the program": ({}, "jax.config.update('jax_enable_x64', True)", X64),
     "another device": (
-        {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"},
         "jax.config.update('jax_default_device', jax.devices()[1])",
         "assert jnp.zeros(1).devices() == {jax.devices()[1]}",
     ),

@@ -219,10 +219,13 @@ class TestNetworks:
         agent.learn(total_episodes=config.design.constants)
         assert np.all(agent.state.param_sensitivity > 0)
 
+    @pytest.mark.slow
     def test_the_default_learns_with_a_network_too(self):
         config = ddopg.preset("default")
         config = dataclasses.replace(config, policy=dataclasses.replace(config.policy, hidden=(16, 16)))
-        agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=20)
-        agent.learn(total_timesteps=3_000)
-        returns = ddopg.evaluate(agent.env, agent.policy, agent.incumbent.theta, range(2**31, 2**31 + 50))
-        assert returns.mean() > 300  # a policy that does the same whatever it sees falls within 150
+        means = []
+        for seed in (20, 21, 22):
+            agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=seed).learn(total_timesteps=3_000)
+            played = ddopg.evaluate(agent.env, agent.policy, agent.incumbent.theta, range(2**31, 2**31 + 50))
+            means.append(played.mean())
+        assert np.median(means) > 300  # a policy that does the same whatever it sees falls within 150

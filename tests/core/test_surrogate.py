@@ -334,12 +334,14 @@ class TestGradient:
             return S.surrogate_return(S.log_weights(problem.policy, theta, known, chosen), known, chosen)
 
         log_w = S.log_weights(problem.policy, target, held, chosen)
-        scores = jax.jacobian(lambda theta: log_likelihoods(problem, theta, decisions=decisions))(target)
+        scores = jax.jit(jax.jacobian(lambda theta: log_likelihoods(problem, theta, decisions=decisions)))(
+            target
+        )
         expected = sum(
             estimators.baselined_gradient(log_w[:, k], scale[None, :] * scores[:, k], rewards[:, k])
             for k in range(times)
         )
-        value, slope = jax.value_and_grad(mean)(target)
+        value, slope = jax.jit(jax.value_and_grad(mean))(target)
         np.testing.assert_allclose(scale * slope, expected, rtol=1e-9, atol=1e-12)
         assert value == pytest.approx(float(S.baselined(log_w, held, chosen)), rel=1e-12)
 
