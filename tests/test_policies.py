@@ -13,6 +13,7 @@ POLICIES = {
     "linear": linear(3, 2),
     "mlp": mlp(3, 2, (16, 16)),
     "deep": mlp(3, 2, (5, 4, 3)),
+    "linear path": mlp(3, 2, (5, 4), linear_path=True),
     "squashed": squashed(mlp(3, 2, (4,)), (-1.0, 0.0), (1.0, 5.0)),
     "clipped": clipped(mlp(3, 2, (4,)), (-1.0, 0.0), (1.0, 5.0)),
     "of one's own": custom(
@@ -79,6 +80,24 @@ def test_a_network_is_the_composition_of_its_layers():
     assert policy.size == 13
 
 
+def test_with_a_linear_path_the_output_layer_sees_the_observation_too():
+    policy, o = mlp(2, 1, (3,), linear_path=True), np.array([0.5, -2.0], np.float32)
+    theta = theta_of(policy)
+    W, b, V, K, c = theta[:6].reshape(2, 3), theta[6:9], theta[9:12], theta[12:14], theta[14]
+    np.testing.assert_allclose(policy.act(theta, o), [np.tanh(o @ W + b) @ V + o @ K + c], rtol=1e-6)
+    assert policy.linear_params == 3
+    assert mlp(2, 1, (), linear_path=True).size == linear(2, 1).size, "there is nothing beside it"
+
+
+def test_a_network_with_a_linear_path_can_do_what_a_linear_policy_does():
+    policy, observations = mlp(3, 2, (4,), linear_path=True), np.random.default_rng(3).standard_normal((9, 3))
+    theta = np.zeros(policy.size)
+    theta[-policy.linear_params :] = theta_of(linear(3, 2))
+    np.testing.assert_allclose(
+        policy.act(theta, observations), linear(3, 2).act(theta_of(linear(3, 2)), observations), rtol=1e-6
+    )
+
+
 def test_squashing_stays_in_the_range_and_reaches_its_middle():
     policy = POLICIES["squashed"]
     extreme = 1e4 * theta_of(policy)
@@ -132,8 +151,8 @@ def test_a_scale_of_zero_is_refused():
 @pytest.mark.parametrize("inputs", [1, 2, 4, 13, 17, 64])
 @pytest.mark.parametrize("outputs", [1, 2, 6, 16])
 def test_networks_of_all_sizes_answer_the_same_bit_for_bit_at_one_theta(inputs, outputs):
-    for hidden in ((), (16, 16), (64,)):
-        policy = mlp(inputs, outputs, hidden)
+    for hidden, linear_path in (((), False), ((16, 16), False), ((64,), False), ((16,), True)):
+        policy = mlp(inputs, outputs, hidden, linear_path=linear_path)
         theta = theta_of(policy)
         observation = np.random.default_rng(1).standard_normal(inputs).astype(np.float32)
         assert policy.at(theta)(observation).tobytes() == policy.act(theta, observation).tobytes()

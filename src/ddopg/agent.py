@@ -56,7 +56,7 @@ class Proposal:
         number: its place in the order of asking, from 0.
         theta: the parameters, (D,).
         seed: what to reset a simulator with.
-        purpose: why it is asked for: `design`, `explore`, `random` or `check`.
+        purpose: why it is asked for: `design`, `explore`, `random`, `check` or `critic`.
 
     Example:
         >>> agent = DDOPG("cartpole", seed=0)
@@ -131,7 +131,7 @@ class DDOPG:
         observation_space: with `action_space` and `horizon`, instead of `env`.
         action_space: what the policy may answer, a Box.
         horizon: the longest episode, in steps; it also overrides the time limit of `env`.
-        preset: `default`, `paper` or `released`.
+        preset: `default`, `critic`, `paper` or `released`.
         config: a whole configuration, instead of a preset.
         policy: a policy class of your own (`ddopg.policies.custom`) in the place of the configured network.
         seed: the same seed, configuration and machine give the same run, bit for bit.

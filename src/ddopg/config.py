@@ -1,14 +1,14 @@
 """What can be chosen: frozen values, checked at birth, each with its provenance.
 
-Three presets: `paper` (the equations, the table of values and the prose of the paper), `released` (what the authors'
-code does where it differs) and `default` (ours). Where the paper is silent, the choice is written at the field, and
-`docs/reproduce.md` has the experiment behind it.
+Four presets: `paper` (the equations, the table of values and the prose of the paper), `released` (what the authors'
+code does where it differs), `default` (ours) and `critic` (ours, with a network and a critic over all transitions).
+Where the paper is silent, the choice is written at the field, and `docs/reproduce.md` has the experiment behind it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ddopg.errors import require, require_not_negative, require_positive, unknown
@@ -24,6 +24,9 @@ class PolicyConfig:
 
     hidden: tuple[int, ...] = (16, 16)
     """Units of each hidden tanh layer; empty for a linear policy. (16, 16) is the released code's."""
+    linear_path: bool = False
+    """The output layer sees the observation too, beside the last hidden layer: a linear policy and a network in one.
+    Not in the paper."""
     squash: bool = False
     """Send the output through tanh onto the action range. Off: raw output, as in the released code (the paper is
     silent)."""
@@ -255,6 +258,25 @@ class AnnealingConfig:
 
 
 @dataclass(frozen=True)
+class CriticConfig:
+    """A critic over all transitions, which proposes policies."""
+
+    updates: float = 0.0
+    """Updates of the critic per environment step; 0 does without one."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Units of the hidden layers of its two networks."""
+    learning_rate: float = 1e-3
+    """Of the networks' Adam."""
+    discount: float = 0.99
+    """γ of what it learns; the return that is sought keeps its own."""
+
+    def __post_init__(self) -> None:
+        require_not_negative("critic.updates", self.updates)
+        require_positive("critic.learning_rate", self.learning_rate)
+        require(0 < self.discount < 1, f"critic.discount must lie in (0, 1), got {self.discount}")
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that defines a learner; the same config, seed and machine give the same run.
 
@@ -275,6 +297,7 @@ class Config:
     restart: RestartConfig = field(default_factory=RestartConfig)
     incumbent: IncumbentConfig = field(default_factory=IncumbentConfig)
     annealing: AnnealingConfig = field(default_factory=AnnealingConfig)
+    critic: CriticConfig = field(default_factory=CriticConfig)
     discount: float = 1.0
     """γ of the return below Eq. (1). The paper does not say its value; the released code adds rewards up
     undiscounted."""
@@ -283,9 +306,14 @@ class Config:
         require(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         require(
             self.search.scale_by_sensitivity
-            or not (self.exploration.noise or self.search.saturation_penalty or self.design.constants),
-            "exploration.noise, search.saturation_penalty and design.constants are measured by what parameters do; "
-            "set search.scale_by_sensitivity",
+            or not (
+                self.exploration.noise
+                or self.search.saturation_penalty
+                or self.design.constants
+                or self.critic.updates
+            ),
+            "exploration.noise, search.saturation_penalty, design.constants and the steps of the critic's actor are "
+            "measured by what parameters do; set search.scale_by_sensitivity",
         )
         require(
             not self.incumbent.recheck_share or (self.annealing.episodes > 0 and self.incumbent.ema_rate > 0),
@@ -338,14 +366,22 @@ DEFAULT = Config(
     annealing=AnnealingConfig(episodes=12.0),
 )
 
-PRESETS = {"default": DEFAULT, "paper": PAPER, "released": RELEASED}
+CRITIC = replace(
+    DEFAULT,
+    policy=PolicyConfig(hidden=(16,), linear_path=True, squash=True),
+    incumbent=IncumbentConfig(rule="estimate"),
+    critic=CriticConfig(updates=1.0),
+)
+
+PRESETS = {"default": DEFAULT, "critic": CRITIC, "paper": PAPER, "released": RELEASED}
 
 
 def preset(name: str) -> Config:
     """The configuration of that name.
 
     Args:
-        name: `default` (ours), `paper` (the paper's equations, table and prose) or `released` (the authors' code).
+        name: `default` (ours), `critic` (ours with a network and a critic over all transitions), `paper` (the paper's
+            equations, table and prose) or `released` (the authors' code).
 
     Returns:
         A frozen record; `dataclasses.replace` makes another one of it.

@@ -46,23 +46,28 @@ class Policy:
         self.safe_action: np.ndarray | None = None  # the answer to what is not finite; None raises
         self.observation_size, self.squash = problem["observation_size"], policy["squash"]
         sizes = [self.observation_size, *policy["hidden"], self.low.size]
-        if (
-            not all(type(size) is int and 0 < size <= LARGEST for size in sizes)
-            or type(self.squash) is not bool
+        beside = policy.get("linear_path", False)  # older files do not say it
+        switches = (self.squash, beside)
+        if not all(type(size) is int and 0 < size <= LARGEST for size in sizes) or not all(
+            type(switch) is bool for switch in switches
         ):
             raise ValueError(
-                f"expected layers of 1 to {LARGEST} numbers and a switch, found {sizes}, {self.squash!r}"
+                f"expected layers of 1 to {LARGEST} numbers and two switches, found {sizes}, {switches}"
             )
+        self.linear_path = beside and len(sizes) > 2  # the last layer sees the observation too
         bounded = not self.squash or np.isfinite([low, high]).all()
         if self.low.ndim != 1 or not bounded or not (low <= high).all():
             raise ValueError(f"expected an action range, found {self.low} to {self.high}")
-        count = sum((rows + 1) * columns for rows, columns in pairwise(sizes))
+        shapes = list(pairwise(sizes))
+        if self.linear_path:
+            shapes[-1] = (sizes[-2] + sizes[0], sizes[-1])
+        count = sum((rows + 1) * columns for rows, columns in shapes)
         if "own_policy" in description or theta.shape != (count,) or not np.isfinite(theta).all():
             raise ValueError(
                 f"expected {count} finite parameters of a plain network, found {theta.size} others"
             )
         self.layers, start = [], 0
-        for rows, columns in pairwise(sizes):
+        for rows, columns in shapes:
             middle, end = start + rows * columns, start + (rows + 1) * columns
             self.layers.append((theta[start:middle].reshape(rows, columns), theta[middle:end]))
             start = end
@@ -92,11 +97,13 @@ class Policy:
             x = self._replace(x, seen, sound)
         return np.clip(x, self.smallest, self.largest)
 
-    def _answer(self, x: np.ndarray) -> np.ndarray:
-        for i, (weights, bias) in enumerate(self.layers):
-            x = x @ weights + bias
-            if i < len(self.layers) - 1:
-                x = np.tanh(x)
+    def _answer(self, seen: np.ndarray) -> np.ndarray:
+        x, (*inner, (weights_out, bias_out)) = seen, self.layers
+        for weights, bias in inner:
+            x = np.tanh(x @ weights + bias)
+        if self.linear_path:
+            x = np.concatenate([x, seen], axis=-1)
+        x = x @ weights_out + bias_out
         if self.squash:
             x = (self.low + self.high) / 2 + (self.high - self.low) / 2 * np.tanh(x)
         return x

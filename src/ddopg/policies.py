@@ -47,6 +47,12 @@ class Policy(NamedTuple):
     )
     columns: Callable[[Any, Any], Any] | None = None  # `act` on observations as columns, if there is a way
     width: int = 1  # numbers per observation that the widest layer holds
+    bounds: tuple[tuple[float, ...], tuple[float, ...]] | None = (
+        None  # smallest and largest action, where there are
+    )
+    linear_params: int = (
+        0  # the last so many parameters are a linear path beside a network, its bias included
+    )
     bind: Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None  # `at`, if there is a way
 
     @property
@@ -87,6 +93,7 @@ def mlp(
     action_size: int,
     hidden: tuple[int, ...] = (16, 16),
     activation: Callable[[Any], Any] = tanh,
+    linear_path: bool = False,
 ) -> Policy:
     """Fully connected network with a linear output; without hidden layers, a linear policy with bias.
 
@@ -95,15 +102,23 @@ def mlp(
         action_size: numbers per action, A.
         hidden: units of each hidden layer; empty for a linear policy.
         activation: of the hidden layers; it must take NumPy and JAX arrays alike, as `tanh` and `relu` here do.
+        linear_path: the output layer sees the observation o too, beside the last hidden layer h: a = V·h + K·o + b.
+            What a linear policy can do is then there from the start, and the hidden layers add to it. Without hidden
+            layers it changes nothing.
 
     Returns:
-        The policy class; its parameters are all weights and biases, layer by layer, the output's bias last.
+        The policy class; its parameters are all weights and biases, layer by layer, the output's bias last, and K
+        before it.
 
     Example:
         >>> mlp(4, 1, hidden=(16, 16)).size
         369
+        >>> mlp(4, 1, hidden=(16, 16), linear_path=True).size
+        373
     """
-    layers = tuple(pairwise((observation_size, *hidden, action_size)))
+    beside = observation_size if linear_path and hidden else 0  # inputs that the output layer has beside h
+    *inner, (last, outputs) = pairwise((observation_size, *hidden, action_size))
+    layers = (*inner, (last + beside, outputs))
     size = sum(rows * columns + columns for rows, columns in layers)
 
     def init(key: jax.Array) -> jax.Array:
@@ -118,19 +133,20 @@ def mlp(
         return jnp.concatenate(parts)
 
     def act(theta: Any, observation: Any) -> Any:
-        x = observation
-        for i, (weights, bias) in enumerate(_layers_of(theta, layers)):
-            x = x @ weights + bias
-            if i < len(layers) - 1:
-                x = activation(x)
-        return x
+        x, (*first, (weights_out, bias_out)) = observation, _layers_of(theta, layers)
+        for weights, bias in first:
+            x = activation(x @ weights + bias)
+        if beside:
+            x = _namespace(x).concatenate([x, observation], axis=-1)
+        return x @ weights_out + bias_out
 
-    def columns(theta: Any, x: Any) -> Any:
-        for i, (weights, bias) in enumerate(_layers_of(theta, layers)):
-            x = weights.T @ x + bias[:, None]
-            if i < len(layers) - 1:
-                x = activation(x)
-        return x
+    def columns(theta: Any, observations: Any) -> Any:
+        x, (*first, (weights_out, bias_out)) = observations, _layers_of(theta, layers)
+        for weights, bias in first:
+            x = activation(weights.T @ x + bias[:, None])
+        if beside:
+            x = jnp.concatenate([x, observations], axis=0)
+        return weights_out.T @ x + bias_out[:, None]
 
     return Policy(
         size,
@@ -141,7 +157,8 @@ def mlp(
         bias=True,
         columns=columns,
         width=max((action_size, *hidden)),
-        bind=partial(_network_at, layers, activation),
+        linear_params=(observation_size + 1) * action_size if beside else 0,
+        bind=partial(_network_at, layers, activation, bool(beside)),
     )
 
 
@@ -335,7 +352,7 @@ def make_policy(
         >>> make_policy(PolicyConfig(hidden=(), squash=True), 4, np.array([-1.0]), np.array([1.0])).size
         5
     """
-    policy = network or mlp(observation_size, len(low), tuple(config.hidden))
+    policy = network or mlp(observation_size, len(low), tuple(config.hidden), linear_path=config.linear_path)
     require(
         len(policy.action_scale) == len(low),
         f"the policy has {len(policy.action_scale)} actions, the action space {len(low)}; they must be the same",
@@ -376,21 +393,28 @@ def _bounded(
         unsquashed=policy.act,
         columns=columns,
         bind=bind if policy.bind else None,
+        bounds=(low, high),
     )
 
 
 def _network_at(
-    layers: tuple[tuple[int, int], ...], activation: Callable[[Any], Any], theta: np.ndarray
+    layers: tuple[tuple[int, int], ...],
+    activation: Callable[[Any], Any],
+    linear_path: bool,
+    theta: np.ndarray,
 ) -> Callable[[np.ndarray], np.ndarray]:
     """`act` of `mlp` at one θ."""
     *inner, (weights_out, bias_out) = _layers_of(theta, layers)
     bend = np.tanh if activation is tanh else activation
 
-    def answer(x: np.ndarray) -> np.ndarray:
+    def answer(observation: np.ndarray) -> np.ndarray:
+        x = observation
         for weights, bias in inner:
             x = x.dot(weights)  # as `@`, at half its price
             x += bias
             x = bend(x)
+        if linear_path:
+            x = np.concatenate([x, observation])
         x = x.dot(weights_out)
         x += bias_out
         return x

@@ -11,6 +11,7 @@ import pytest
 from ddopg.config import PRESETS, AnnealingConfig, Config, RestartConfig, preset
 from ddopg.core import algorithm, proposals
 from ddopg.core.algorithm import ask, init, tell
+from ddopg.core.incumbents import _return_of_newest, choose_incumbent
 from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import param_scale
 from ddopg.core.policy_update import Improvement, find_best_stored, improve
@@ -240,7 +241,7 @@ class TestIncumbentByEstimate:
         chosen = [state.memory.trajectories[i].theta for i in surrogate.sample.selection.indices]
         values = [value(theta) for theta in chosen]
         here = log_weights(POLICY, state.centre, data, settings)
-        index, better = find_best_stored(here, stored, scale, data, settings)
+        index, better = find_best_stored([here], stored, scale, data, settings)
         assert index == np.argmax(values)
         assert bool(better) == (max(values) > value(state.centre))
 
@@ -324,11 +325,9 @@ SQUASHED = squashed(linear(1, 1), (-2.0,), (2.0,))
 
 
 def surrogate_of(state, newest):
-    """A surrogate whose only trajectory is the newest one, with that return."""
+    """A sample whose only trajectory is the newest one, and data with that return."""
     selection = Selection(np.array([state.memory.size - 1]), np.ones(1, int))
-    return SimpleNamespace(
-        sample=Sample(selection, None, 1.0), data=SimpleNamespace(rewards=np.array([[newest]]))
-    )
+    return Sample(selection, None, 1.0), SimpleNamespace(rewards=np.array([[newest]]))
 
 
 def default_play(env, seed, rollouts, config=DEFAULT):
@@ -543,10 +542,10 @@ class TestDefault:
     def test_a_re_checked_policy_is_handed_over_unless_it_disappoints(self, newest, taken):
         state, found = self.guarded()
         checked = Proposal(9, np.array([2.0, 2.0], np.float32), 0, "check")
-        after = algorithm._choose_incumbent(state, checked, surrogate_of(state, newest), found, DEFAULT)
+        after = choose_incumbent(state, checked, *surrogate_of(state, newest), found, DEFAULT)
         np.testing.assert_array_equal(after.theta, [2.0, 2.0] if taken else [9.0, 9.0])
-        explored = algorithm._choose_incumbent(
-            state, checked._replace(purpose="explore"), surrogate_of(state, newest), found, DEFAULT
+        explored = choose_incumbent(
+            state, checked._replace(purpose="explore"), *surrogate_of(state, newest), found, DEFAULT
         )
         np.testing.assert_array_equal(explored.theta, [9.0, 9.0])
 
@@ -554,16 +553,14 @@ class TestDefault:
     def test_an_average_that_is_better_by_a_standard_error_needs_no_re_check(self, better, taken):
         state, found = self.guarded(better=better)
         explored = Proposal(9, np.zeros(2, np.float32), 0, "explore")
-        after = algorithm._choose_incumbent(state, explored, surrogate_of(state, -9.0), found, DEFAULT)
+        after = choose_incumbent(state, explored, *surrogate_of(state, -9.0), found, DEFAULT)
         np.testing.assert_array_equal(after.theta, [1.0, 1.0] if taken else [9.0, 9.0])
 
     def test_while_the_search_is_warm_or_without_re_checks_the_average_is_handed_over(self):
         state, found = self.guarded(better=-5.0)
         explored = Proposal(9, np.zeros(2, np.float32), 0, "explore")
         for situation, config in ((state._replace(steps=1), DEFAULT), (state, UNCHECKED)):
-            after = algorithm._choose_incumbent(
-                situation, explored, surrogate_of(situation, -9.0), found, config
-            )
+            after = choose_incumbent(situation, explored, *surrogate_of(situation, -9.0), found, config)
             np.testing.assert_array_equal(after.theta, [1.0, 1.0])
 
     def test_re_checks_roll_out_the_average_and_are_counted(self):
@@ -586,7 +583,7 @@ class TestDefault:
 
         def newest(indices, reward_scale=1.0):
             sample = Sample(Selection(np.array(indices), np.ones(3, int)), None, reward_scale)
-            return algorithm._return_of_newest(state, SimpleNamespace(sample=sample, data=data))
+            return _return_of_newest(state, sample, data)
 
         assert newest([3, 11, 10]) == 6.0
         assert newest([3, 9, 10]) == state.memory.returns[-1]

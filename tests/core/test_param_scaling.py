@@ -1,10 +1,12 @@
 """Exploration measured by effect: what a parameter does, not what its number is."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ddopg.core.param_scaling import (
+    LINEAR_SHARE,
     WIDEST_CONSTANT,
     param_scale,
     param_sensitivity,
@@ -78,12 +80,36 @@ class TestUnits:
         outputs = [policy.act(sample_params(rng, unit, 1.5), observations) for _ in range(300)]
         assert np.sqrt(np.mean(np.sum(np.square(outputs), axis=-1))) == pytest.approx(1.5, rel=0.05)
 
+    def test_a_linear_path_has_its_share_of_the_effect_however_large_the_network_is(self):
+        rng = np.random.default_rng(0)
+        observations = rng.standard_normal((400, 3)).astype(np.float32)
+        for hidden in ((4,), (64,)):
+            policy = mlp(3, 1, hidden, linear_path=True)
+            origin = np.asarray(policy.init(jax.random.key(0)))
+            sensitivity = param_sensitivity(policy, path(policy, origin, observations))
+            scale = param_scale(sensitivity, policy.linear_params)
+            part = np.arange(policy.size) < policy.size - policy.linear_params
+            slopes = np.asarray(
+                jax.jacrev(jax.vmap(policy.act, (None, 0)))(jnp.asarray(origin), observations)
+            )[:, 0]
+            effects = np.array(
+                [
+                    [np.mean(np.square(slopes @ np.where(chosen, step, 0))) for chosen in (part, ~part)]
+                    for step in (sample_params(rng, scale, 1.0) for _ in range(300))
+                ]
+            ).mean(axis=0)
+            np.testing.assert_allclose(effects, [1 - LINEAR_SHARE, LINEAR_SHARE], rtol=0.15)
+
     def test_raw_size_is_the_sum_of_squares_in_units_per_output(self):
         theta, unit = jnp.array([1.0, 2.0, 3.0, 4.0]), jnp.array([1.0, 2.0, 1.0, 2.0])
         assert raw_output_size(theta, unit, 2) == pytest.approx((1 + 1 + 9 + 4) / 2)
 
 
-@pytest.mark.parametrize("policy", [linear(3, 2), mlp(3, 2, (5,))], ids=["linear", "mlp"])
+@pytest.mark.parametrize(
+    "policy",
+    [linear(3, 2), mlp(3, 2, (5,)), mlp(3, 2, (5,), linear_path=True)],
+    ids=["linear", "mlp", "linear path"],
+)
 def test_a_constant_policy_does_the_same_whatever_it_sees(policy):
     theta = sample_constant_policy(np.random.default_rng(0), policy.size, 2)
     answers = policy.act(theta, np.random.default_rng(1).standard_normal((10, 3)).astype(np.float32))

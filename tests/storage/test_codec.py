@@ -17,8 +17,9 @@ from ddopg.core.memory import Memory
 from ddopg.core.policy_update import init_opt_state
 from ddopg.core.state import Incumbent
 from ddopg.errors import ArtefactError
-from ddopg.storage.codec import VERSION, decode_state, encode_state
+from ddopg.storage.codec import VERSION, VERSION_WITH_CRITIC, decode_state, encode_state
 from ddopg.storage.tensors import KEY, read_header, write_tensors
+from ddopg.support.records import change
 from tests.golden.write import STATE
 from tests.probes import Follow
 from tests.recorded import contents, example_state, is_key, quick
@@ -159,12 +160,42 @@ class TestForeignBytes:
     def test_the_change_of_nothing_is_let_in(self):
         assert contents(decoded(self.changed())) == contents(example_state())
 
-    @pytest.mark.parametrize("version", [None, 0, VERSION + 1, "1", 2**70])
+    @pytest.mark.parametrize("version", [None, 0, VERSION_WITH_CRITIC + 1, "1", 2**70])
     def test_another_version_is_refused_by_its_number(self, version):
         with pytest.raises(
-            ArtefactError, match=rf"of version {version!r}, ddopg .* reads {VERSION}; use the"
+            ArtefactError, match=rf"of version {version!r}, ddopg .* reads {VERSION} and 2; use the"
         ):
             decoded(self.changed({"version": version}))
+
+    def test_a_critic_that_does_not_fit_is_refused(self):
+        config = change(quick(), {"critic.updates": 1.0, "critic.hidden": (4,)})
+        agent = ddopg.DDOPG(Follow(), config=config, seed=3).learn(total_episodes=9)
+        state, data = agent.state, encode_state(agent.state)
+
+        def decode(state, config=config, memory=state.memory):
+            return decoded(encode_state(state), config, agent.policy.size, memory)
+
+        assert json.loads(read_header(data).text)["version"] == VERSION_WITH_CRITIC
+        assert contents(decode(state)) == contents(state)
+        with pytest.raises(ArtefactError, match="no rollout that it could have learnt from"):
+            decode(state, memory=Memory())
+        with pytest.raises(ArtefactError, match=r"the critic has [0-9]+ parts, expected"):
+            decode(state, change(config, {"critic.hidden": (4, 4)}))
+        with pytest.raises(ArtefactError, match=r"critic\."):
+            decode(state, change(config, {"critic.hidden": (5,)}))
+        odd = state.critic._replace(actor=state.critic.actor.at[0].set(jnp.nan))
+        with pytest.raises(ArtefactError, match=r"critic\.[0-9]+ holds what is not a finite number"):
+            decode(state._replace(critic=odd))
+        without = {"version": 1} | {
+            name: value for name, value in json.loads(read_header(data).text).items() if name != "version"
+        }
+        with pytest.raises(ArtefactError, match="the learner's state holds"):
+            decoded(
+                write_tensors(json.dumps(without), safetensors.numpy.load(data)),
+                config,
+                agent.policy.size,
+                state.memory,
+            )
 
     @pytest.mark.parametrize("name", ["centre", "return_bound", "pending.params", "opt_state.1"])
     def test_a_missing_tensor_is_refused(self, name):

@@ -20,6 +20,7 @@ from ddopg.config import PRESETS
 from ddopg.errors import MissingPackageError
 from ddopg.storage.onnx import to_onnx
 from ddopg.storage.policy_file import describe, encode_policy, load
+from ddopg.support.records import change
 from tests.storage.test_policy_file import trained
 from tests.test_shape import lines_of_docstring
 
@@ -29,10 +30,18 @@ OBSERVATIONS = np.random.default_rng(1).normal(scale=3.0, size=(40, 3)).astype(n
 
 def wide(name):
     """A policy with parameters so large that squashing and clipping show."""
-    return trained(name)._replace(theta=3 * trained(name).theta)
+    policy = with_linear_path() if name == "linear path" else trained(name)
+    return policy._replace(theta=3 * policy.theta)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+def with_linear_path():
+    config = change(trained().config, {"policy.hidden": (5, 4), "policy.linear_path": True})
+    policy = trained()._replace(config=config)
+    theta = np.random.default_rng(0).standard_normal(policy.policy.size).astype(np.float32)
+    return policy._replace(theta=theta)
+
+
+@pytest.mark.parametrize("name", [*PRESETS, "linear path"])
 def test_onnx_says_what_predict_says(name, tmp_path):
     session = onnxruntime.InferenceSession(to_onnx(wide(name), tmp_path / "p.onnx"))
     for rows in (1, 40):
@@ -69,7 +78,7 @@ def test_without_the_converter_the_message_says_what_to_install(tmp_path, monkey
         to_onnx(trained(), tmp_path / "p.onnx")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [*PRESETS, "linear path"])
 def test_the_single_file_says_what_predict_says(name, tmp_path):
     policy = numpy_policy.load(wide(name).save(tmp_path / "p.safetensors"))
     np.testing.assert_allclose(policy(OBSERVATIONS), wide(name).predict(OBSERVATIONS)[0], atol=1e-6)
@@ -80,7 +89,7 @@ def test_the_single_file_is_short_and_needs_numpy_alone(tmp_path):
     """It runs where neither ddopg nor JAX nor safetensors can be imported."""
     text = SINGLE_FILE.read_text()
     tree = ast.parse(text)
-    assert len(text.splitlines()) - sum(map(lines_of_docstring, ast.walk(tree))) <= 130
+    assert len(text.splitlines()) - sum(map(lines_of_docstring, ast.walk(tree))) <= 140
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     imports = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in nodes}
     assert imports == {"hashlib", "itertools", "json", "pathlib", "numpy"}

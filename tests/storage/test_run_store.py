@@ -25,6 +25,7 @@ from ddopg.storage.backup import write_backup
 from ddopg.storage.database import STORE
 from ddopg.storage.reading import open_run, read_run
 from ddopg.storage.run_store import RunStore
+from ddopg.support.records import change as changed
 from tests.probes import Follow, Target
 from tests.recorded import contents, everything, quick, rows
 
@@ -56,8 +57,9 @@ class TestResume:
             quick("released", optimiser="adam"),
             quick("released", optimiser="sghmc", sghmc_temperature=0.1),
             quick("released", optimiser="momentum", fisher_damping=0.1),
+            changed(quick(), {"critic.updates": 1.0, "critic.hidden": (8,)}),
         ],
-        ids=["default", "paper", "released", "adam", "sghmc", "natural momentum"],
+        ids=["default", "paper", "released", "adam", "sghmc", "natural momentum", "critic"],
     )
     def test_a_run_in_pieces_is_the_run_in_one_piece_bit_for_bit(self, config, tmp_path):
         whole = learnt(tmp_path / "whole", 22, config)

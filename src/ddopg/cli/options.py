@@ -11,7 +11,7 @@ import tyro
 from ddopg.config import Config
 from ddopg.loggers import LOGGERS
 
-PresetName = Literal["default", "paper", "released"]
+PresetName = Literal["default", "critic", "paper", "released"]
 if TYPE_CHECKING:
     LoggerName = str
 else:
@@ -235,8 +235,8 @@ class Add:
 class Bench:
     """Compare methods on tasks: every (task, method, seed) is a job, and a finished one is never run again.
 
-    Methods: ddopg, ddopg-paper, ddopg-released; reinforce-, ppo- and trpo-paper or -tuned, sac, sac-tuned; and, in
-    parameter space, cmaes, ars, random (linear policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
+    Methods: ddopg, ddopg-critic, ddopg-paper, ddopg-released; reinforce-, ppo- and trpo-paper or -tuned, sac,
+    sac-tuned; and, in parameter space, cmaes, ars, random (linear policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
     """
 
     envs: tuple[str, ...] = ("cartpole",)

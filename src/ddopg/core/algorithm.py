@@ -12,6 +12,7 @@ import numpy as np
 
 from ddopg.config import Config
 from ddopg.core.acquisitions import OBJECTIVES
+from ddopg.core.incumbents import choose_incumbent
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.memory import Memory
 from ddopg.core.memory import add as remember
@@ -19,13 +20,14 @@ from ddopg.core.numerics import LARGEST_BOUND, choose_reward_scale, describe_odd
 from ddopg.core.optimisers import OPTIMISERS, Outcome
 from ddopg.core.param_scaling import param_scale, param_sensitivity
 from ddopg.core.policy_update import Improvement, UpdateConfig, UpdateInputs, improve, incumbent_error
-from ddopg.core.proposals import anneal_factor, initial_params, propose, recheck_share
+from ddopg.core.proposals import anneal_factor, initial_params, propose
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.selection import RULES, Selection, select
 from ddopg.core.state import ADDED, Incumbent, Proposal, State, require_waiting
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
 from ddopg.core.types import SurrogateData, Trajectory
+from ddopg.core.value_learning import learn_values
 from ddopg.errors import unknown
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
@@ -180,7 +182,9 @@ def build_surrogate_data(
     """Select trajectories, choose the scales, and prepare what a search from the centre rests on."""
     rng = make_rng(state.seed, state.memory.size, "selection")
     selection = select(rng, state.memory.returns, config.selection)
-    sample = Sample(selection, _param_scale(state, config), choose_reward_scale(state.memory, selection))
+    sample = Sample(
+        selection, _param_scale(state, policy, config), choose_reward_scale(state.memory, selection)
+    )
     start = _choose_start(state, selection, config)
     data, cache = prepare(state.memory, sample, start, policy, config, cache)
     return Surrogate(sample, start, data, cache)
@@ -204,31 +208,33 @@ def _take_turn(
     cache: LogLikelihoodCache | None,
 ) -> Turn:
     """Remember, select, improve."""
-    state = _remember(state, trajectory, policy, config)
+    state = _remember(state, proposal, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return Turn(state, _info_of_design(state, trajectory), cache)
+    if config.critic.updates:
+        state = state._replace(critic=learn_values(state, policy, config))
     surrogate = build_surrogate_data(state, policy, config, cache)
     state = state._replace(return_bound=_refresh_bound(state, config))
     found = _improve(state, surrogate, policy, config)
     if is_finite(found):
         state = _move(state, found, config)
-        if config.incumbent.ema_rate:
-            state = state._replace(incumbent=_choose_incumbent(state, proposal, surrogate, found, config))
-        elif found.best_stored is not None:
-            state = state._replace(incumbent=_choose_by_estimate(state, surrogate, found))
+        incumbent = choose_incumbent(state, proposal, surrogate.sample, surrogate.data, found, config)
+        state = state._replace(incumbent=incumbent)
     length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
     return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
 
 
-def _param_scale(state: State, config: Config) -> np.ndarray:
+def _param_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
     if not config.search.scale_by_sensitivity:
         return np.ones_like(state.centre)
-    return param_scale(state.param_sensitivity)
+    return param_scale(state.param_sensitivity, policy.linear_params)
 
 
-def _remember(state: State, trajectory: Trajectory, policy: Policy, config: Config) -> State:
+def _remember(
+    state: State, proposal: Proposal, trajectory: Trajectory, policy: Policy, config: Config
+) -> State:
     """Put the trajectory into the memory; the best single rollout leads until the design is complete."""
-    memory = remember(state.memory, trajectory, config.discount)
+    memory = remember(state.memory, trajectory, config.discount, proposal.purpose)
     value = float(memory.returns[-1])
     starting = memory.size <= config.design.policies
     by_rollout = config.incumbent.rule == "rollout" and not config.incumbent.ema_rate
@@ -281,45 +287,6 @@ def _move(state: State, found: Improvement, config: Config) -> State:
         ema_params=np.asarray(found.ema_params),
         opt_state=found.search.opt_state if config.search.keep_opt_state else None,
     )
-
-
-def _choose_incumbent(
-    state: State, proposal: Proposal, surrogate: Surrogate, found: Improvement, config: Config
-) -> Incumbent:
-    """The moving average; once the search anneals, it replaces the incumbent only for a reason.
-
-    Either the surrogate says that it is better by more than a standard error, or it was re-checked and did not
-    disappoint: its return was not below what the incumbent is believed to have by more than the spread of returns.
-    """
-    reward_scale = surrogate.sample.reward_scale
-    average = Incumbent(np.asarray(found.ema_params), float(found.at_ema.mean) * reward_scale)
-    if not recheck_share(state, config):
-        return average
-    believed = float(found.at_incumbent.mean)
-    kept = Incumbent(state.incumbent.theta, believed * reward_scale)
-    if float(found.at_ema.mean) > believed + float(np.sqrt(found.at_ema.variance / found.at_ema.ess)):
-        return average
-    newest = _return_of_newest(state, surrogate)
-    if proposal.purpose == "check" and newest > believed - float(found.objective_scale):
-        return kept._replace(theta=proposal.theta)
-    return kept
-
-
-def _choose_by_estimate(state: State, surrogate: Surrogate, found: Improvement) -> Incumbent:
-    """The stored policy of the highest objective, if the same data say that it is better than the incumbent."""
-    best, scale = found.best_stored, surrogate.sample.reward_scale
-    assert best is not None
-    if bool(best.better):
-        return Incumbent(np.asarray(best.theta), float(best.estimate.mean) * scale)
-    return Incumbent(state.incumbent.theta, float(found.at_incumbent.mean) * scale)
-
-
-def _return_of_newest(state: State, surrogate: Surrogate) -> float:
-    """The return of the newest rollout in reward scales, without the effect of its start where the data hold it."""
-    rows = np.flatnonzero(surrogate.sample.selection.indices == state.memory.size - 1)
-    if len(rows):
-        return float(np.sum(np.asarray(surrogate.data.rewards)[rows[0]]))
-    return float(state.memory.returns[-1]) / surrogate.sample.reward_scale
 
 
 def _info_of_design(state: State, trajectory: Trajectory) -> Info:

@@ -17,6 +17,7 @@ class Memory(NamedTuple):
     trajectories: tuple[Trajectory, ...] = ()
     returns: np.ndarray = np.empty(0)  # (N,)
     longest: int = 0  # steps of the longest of them
+    purposes: tuple[str, ...] = ()  # why each was rolled out; see `state.Proposal`
 
     @property
     def size(self) -> int:
@@ -24,8 +25,15 @@ class Memory(NamedTuple):
         return len(self.trajectories)
 
 
-def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory:
-    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there, and a return."""
+def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0, purpose: str = "") -> Memory:
+    """D ← D ∪ (τ, R). The trajectory must have the shape of those already there, and a return.
+
+    Args:
+        memory: the trajectories so far.
+        trajectory: one more.
+        discount: γ of its return.
+        purpose: why it was rolled out.
+    """
     value = compute_return(trajectory.rewards, discount)
     require(
         math.isfinite(value),
@@ -46,4 +54,5 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0) -> Memory
         trajectories=(*memory.trajectories, trajectory),
         returns=np.append(memory.returns, value),
         longest=max(memory.longest, trajectory.length),
+        purposes=(*memory.purposes, purpose),
     )

@@ -18,6 +18,9 @@ from jax import Array
 from ddopg.core.types import HostOrDevice, Trajectory
 from ddopg.policies import Policy
 
+LINEAR_SHARE = (
+    0.8  # of the effect of a random step, where a network has a linear path: the rest is the network's
+)
 WIDEST_CONSTANT = 1.5  # raw output of a constant policy: tanh(1.5) is 0.9 of the action range
 
 
@@ -26,10 +29,23 @@ def param_sensitivity(policy: Policy, trajectory: Trajectory) -> np.ndarray:
     return np.asarray(_sensitivity(policy, trajectory.theta, trajectory.observations, trajectory.alive))
 
 
-def param_scale(sensitivity: np.ndarray) -> np.ndarray:
-    """One over the root of the sensitivity, (D,); 0 for a parameter that never had an effect."""
+def param_scale(sensitivity: np.ndarray, linear_params: int = 0) -> np.ndarray:
+    """One over the root of the sensitivity, (D,); 0 for a parameter that never had an effect.
+
+    A network with a linear path has two parts. Each is scaled by √(share · D / size of the part), so that the linear
+    path makes `LINEAR_SHARE` of the effect of a random step however many parameters the network has.
+
+    Args:
+        sensitivity: the mean-square effect of each parameter, (D,).
+        linear_params: the last so many parameters are the linear path; 0 where there is none.
+    """
     safe = np.where(sensitivity > 0, sensitivity, 1.0)
-    return np.where(sensitivity > 0, 1 / np.sqrt(safe), 0.0).astype(np.float32)
+    scale = np.where(sensitivity > 0, 1 / np.sqrt(safe), 0.0)
+    if linear_params:
+        size = len(scale)
+        scale[-linear_params:] *= np.sqrt(LINEAR_SHARE * size / linear_params)
+        scale[:-linear_params] *= np.sqrt((1 - LINEAR_SHARE) * size / (size - linear_params))
+    return scale.astype(np.float32)
 
 
 def sample_params(rng: np.random.Generator, scale: np.ndarray, size: float) -> np.ndarray:

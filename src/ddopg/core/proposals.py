@@ -5,6 +5,7 @@ Random numbers come from streams named by (seed, count, purpose): nothing is car
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import jax
@@ -19,6 +20,8 @@ from ddopg.support.compilation import in_float32
 
 MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
+CRITIC_WINDOW = 8  # rollouts of each source that say which of them is better
+CRITIC_SHARES = (0.1, 0.9)  # the least and the most that the critic proposes
 
 
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
@@ -32,14 +35,18 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if place < config.design.constants:
         constant = sample_constant_policy(rng, policy.size, outputs)
         return proposal("design", constant if policy.bias else initial_params(policy, state.seed, k))
-    scale, design = param_scale(state.param_sensitivity), place < config.design.policies
+    scale = param_scale(state.param_sensitivity, policy.linear_params)
+    design = place < config.design.policies
     if design and not config.search.scale_by_sensitivity:
         spread = config.design.spread * rng.standard_normal(policy.size)
         return proposal("design", initial_params(policy, state.seed) + spread)
     random, check = rng.random(2) < (_random_share(state, place, config), recheck_share(state, config))
+    by_critic = make_rng(state.seed, k, "source").random() < critic_share(state)
     if design or random:
         gain = config.exploration.gain * np.sqrt(outputs)
         return proposal("design" if design else "random", sample_params(rng, scale, gain))
+    if by_critic and state.critic is not None:
+        return proposal("critic", np.asarray(state.critic.actor))
     if check:
         return proposal("check", state.ema_params)
     noise = config.exploration.noise * np.sqrt(anneal_factor(state, config))
@@ -67,6 +74,27 @@ def _random_share(state: State, place: int, config: Config) -> float:
     random, recent = seen[: config.design.policies], seen[-RECENT_WINDOW:]
     cost = float(np.mean([t.length for t in random]) / np.mean([t.length for t in recent]))
     return min(share / (share + (1 - share) * cost), MAX_RANDOM_FRACTION) if cost < 1 else share
+
+
+def critic_share(state: State) -> float:
+    """Share of proposals that the critic makes: how likely they are better than the others, by what came of both.
+
+    Φ((mean of the critic's − mean of the others') / standard error) over the latest rollouts of each; ½ before there
+    are two of each, and never beyond `CRITIC_SHARES`.
+    """
+    if state.critic is None:
+        return 0.0
+    latest = [
+        [r for p, r in zip(state.memory.purposes, state.memory.returns.tolist(), strict=True) if p in source]
+        for source in (("critic",), ("explore", "check"))
+    ]
+    critic, others = (np.asarray(some[-CRITIC_WINDOW:]) for some in latest)
+    if min(len(critic), len(others)) < 2:
+        return 0.5
+    error = math.sqrt(np.var(critic, ddof=1) / len(critic) + np.var(others, ddof=1) / len(others))
+    lead = float(np.mean(critic) - np.mean(others))
+    z = lead / error if error > 0 else math.copysign(math.inf, lead) if lead else 0.0
+    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), *CRITIC_SHARES))
 
 
 def recheck_share(state: State, config: Config) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ddopg.core.critic import Critic
 from ddopg.core.memory import Memory
 from ddopg.errors import TrajectoryError, require
 
@@ -22,7 +23,7 @@ class Proposal(NamedTuple):
     number: int
     theta: np.ndarray  # (D,)
     seed: int
-    purpose: str = "explore"  # or "design", "random", "check" (of the moving average), "added"
+    purpose: str = "explore"  # or "design", "random", "check" (of the moving average), "critic", "added"
 
 
 class Incumbent(NamedTuple):
@@ -52,6 +53,7 @@ class State(NamedTuple):
     return_bound: float  # ‖R‖∞ in use
     incumbent: Incumbent  # the policy to hand over now
     steps: int  # environment steps told; those of added trajectories were not paid for here
+    critic: Critic | None = None  # what the critic knows, where there is one and it has begun
 
     @property
     def told(self) -> int:

@@ -18,6 +18,8 @@ from jax import Array
 
 from ddopg._version import __version__
 from ddopg.config import Config
+from ddopg.core.critic import Critic
+from ddopg.core.critic import init as init_critic
 from ddopg.core.memory import Memory
 from ddopg.core.policy_update import init_opt_state
 from ddopg.core.state import Incumbent, Proposal, State
@@ -27,6 +29,8 @@ from ddopg.support.compilation import in_float32
 
 VERSION = 1
 """Of the bytes; every change of a name, a type or a meaning is another version."""
+VERSION_WITH_CRITIC = 2
+"""The same, and the parts of a critic: a run without one is readable by whoever reads version 1."""
 
 PARAMS = ("centre", "ema_params", "param_sensitivity", "incumbent.params")
 """Tensors of D numbers."""
@@ -37,6 +41,7 @@ STATE_KINDS: dict[str, tuple[type, ...]] = {
     "pending": (list,),
     "opt_state": (int, NoneType),
 }
+CRITIC_KINDS: dict[str, tuple[type, ...]] = {"critic": (int,)}
 PROPOSAL_KINDS: dict[str, tuple[type, ...]] = {"number": (int,), "seed": (int,), "purpose": (str,)}
 
 
@@ -53,13 +58,16 @@ def encode_state(state: State) -> bytes:
         TypeError: for a state that holds something else than numbers of the documented kinds.
     """
     about = {
-        "version": VERSION,
+        "version": VERSION if state.critic is None else VERSION_WITH_CRITIC,
         "seed": state.seed,
         "asked": state.asked,
         "steps": state.steps,
         "pending": [{"number": p.number, "seed": p.seed, "purpose": p.purpose} for p in state.pending],
         "opt_state": None if state.opt_state is None else len(state.opt_state),
     }
+    critic = jax.tree.leaves(state.critic)
+    if critic:
+        about["critic"] = len(critic)
     tensors = {
         "return_bound": np.asarray(state.return_bound, np.float64),
         "incumbent.value": np.asarray(state.incumbent.value, np.float64),
@@ -72,7 +80,8 @@ def encode_state(state: State) -> bytes:
         _check_params(name, tensors[name], len(state.centre))
     tensors["pending.params"] = _stack([p.theta for p in state.pending], len(state.centre))
     leaves = {f"opt_state.{i}": _leaf_to_array(leaf) for i, leaf in enumerate(state.opt_state or ())}
-    return write_tensors(json.dumps(about), tensors | leaves)
+    values = {f"critic.{i}": np.asarray(leaf) for i, leaf in enumerate(critic)}
+    return write_tensors(json.dumps(about), tensors | leaves | values)
 
 
 def decode_state(data: bytes, memory: Memory, size: int, config: Config) -> State:
@@ -98,12 +107,14 @@ def decode_state(data: bytes, memory: Memory, size: int, config: Config) -> Stat
     require(
         came == len(leaves), f"the optimiser's state has {came} parts, expected {len(leaves)}", ArtefactError
     )
+    critic = _describe_critic(about["critic"], memory, size, config) if "critic" in about else None
     expected = {
         "return_bound": Spec("float64", ()),
         "incumbent.value": Spec("float64", ()),
         **{name: Spec("float32", (size,)) for name in PARAMS},
         "pending.params": Spec("float32", (len(pending), size)),
         **{f"opt_state.{i}": _spec_of(leaf) for i, leaf in enumerate(leaves)},
+        **{f"critic.{i}": _spec_of(leaf) for i, leaf in enumerate(jax.tree.leaves(critic))},
     }
     arrays = read_tensors(data, header, expected)
     for name in (*PARAMS, "pending.params"):
@@ -123,6 +134,7 @@ def decode_state(data: bytes, memory: Memory, size: int, config: Config) -> Stat
         return_bound=float(arrays["return_bound"]),
         incumbent=Incumbent(arrays["incumbent.params"], float(arrays["incumbent.value"])),
         steps=about["steps"],
+        critic=_join_critic(critic, arrays) if critic else None,
     )
 
 
@@ -135,12 +147,13 @@ def _parse(text: str) -> dict[str, Any]:
     require(type(about) is dict, "the learner's state is no table", ArtefactError)
     version = about.pop("version", None)
     require(
-        version == VERSION,
-        f"the learner's state is of version {version!r}, ddopg {__version__} reads {VERSION}; "
-        "use the version of ddopg that wrote it",
+        version in (VERSION, VERSION_WITH_CRITIC),
+        f"the learner's state is of version {version!r}, ddopg {__version__} reads {VERSION} and "
+        f"{VERSION_WITH_CRITIC}; use the version of ddopg that wrote it",
         ArtefactError,
     )
-    _check_kinds("the learner's state", about, STATE_KINDS)
+    kinds = STATE_KINDS | (CRITIC_KINDS if version == VERSION_WITH_CRITIC else {})
+    _check_kinds("the learner's state", about, kinds)
     for proposal in about["pending"]:
         _check_kinds("a pending proposal", proposal, PROPOSAL_KINDS)
     return about
@@ -182,6 +195,29 @@ def _join_proposals(pending: list[dict[str, Any]], params: np.ndarray) -> tuple[
 def _describe_opt_state(size: int, config: Config) -> tuple[jax.ShapeDtypeStruct, ...]:
     """Shapes and types of the leaves of the optimiser's state; no array is made."""
     return jax.eval_shape(lambda: init_opt_state(size, config))
+
+
+@in_float32
+def _describe_critic(parts: int, memory: Memory, size: int, config: Config) -> Critic:
+    """Shapes and types of the critic's parts; no array is made."""
+    require(
+        memory.size > 0, "there is a critic, and no rollout that it could have learnt from", ArtefactError
+    )
+    first = memory.trajectories[0]
+    sizes = first.observations.shape[1], first.actions.shape[1]
+    critic = jax.eval_shape(lambda: init_critic(jax.random.key(0), jnp.zeros(size), *sizes, config.critic))
+    number = len(jax.tree.leaves(critic))
+    require(parts == number, f"the critic has {parts} parts, expected {number}", ArtefactError)
+    return critic
+
+
+def _join_critic(like: Critic, arrays: Mapping[str, np.ndarray]) -> Critic:
+    leaves, structure = jax.tree.flatten(like)
+    names = [f"critic.{i}" for i in range(len(leaves))]
+    for name in names:
+        sound = bool(np.isfinite(arrays[name]).all())
+        require(sound, f"{name} holds what is not a finite number", ArtefactError)
+    return jax.tree.unflatten(structure, [jnp.asarray(arrays[name]) for name in names])
 
 
 def _spec_of(leaf: jax.ShapeDtypeStruct) -> Spec:

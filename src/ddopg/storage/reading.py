@@ -165,7 +165,8 @@ def _fetch_checked(connection: sqlite3.Connection, table: str, order: str) -> li
 def _build_memory(rollouts: Sequence[Rollout]) -> Memory:
     trajectories = tuple(one.trajectory for one in rollouts)
     returns = np.array([one.value for one in rollouts], np.float64)
-    return Memory(trajectories, returns, max((t.length for t in trajectories), default=0))
+    longest = max((t.length for t in trajectories), default=0)
+    return Memory(trajectories, returns, longest, tuple(one.purpose for one in rollouts))
 
 
 def _check_counts(state: State, lengths: Sequence[int]) -> None:

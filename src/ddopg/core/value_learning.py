@@ -1,0 +1,52 @@
+"""A round of the critic after a rollout: how much it learns, from what, and with which random numbers."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ddopg.config import Config
+from ddopg.core import critic as critics
+from ddopg.core.param_scaling import param_scale
+from ddopg.core.proposals import initial_params
+from ddopg.core.seeding import draw_seed
+from ddopg.core.state import State
+from ddopg.core.transitions import collect_transitions
+from ddopg.policies import Policy
+
+MAX_UPDATES = 2**14  # per rollout
+
+
+def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic | None:
+    """What the critic knows after the newest rollout: `critic.updates` per step of it, on all stored steps.
+
+    The first round learns from the whole initial design. A round has at most `MAX_UPDATES` updates.
+
+    Args:
+        state: the learner, the newest rollout in its memory.
+        policy: the policy class of the actor.
+        config: the whole configuration.
+
+    Returns:
+        The critic; that of before where a round ends in something that is not a finite number.
+    """
+    critic, new = state.critic, state.memory.trajectories[-1:]
+    if critic is None:
+        critic, new = _begin(state, policy, config), state.memory.trajectories
+    after = critics.update(
+        critic,
+        collect_transitions(state.memory),
+        param_scale(state.param_sensitivity, policy.linear_params),
+        draw_seed(state.seed, state.memory.size, "critic"),
+        min(round(config.critic.updates * sum(t.length for t in new)), MAX_UPDATES),
+        policy,
+        config.critic,
+    )
+    return after if all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(after)) else state.critic
+
+
+def _begin(state: State, policy: Policy, config: Config) -> critics.Critic:
+    first = state.memory.trajectories[0]
+    sizes = first.observations.shape[1], first.actions.shape[1]
+    key = jax.random.key(draw_seed(state.seed, 0, "critic"))
+    return critics.init(key, jnp.asarray(initial_params(policy, state.seed)), *sizes, config.critic)
