@@ -84,3 +84,27 @@ def test_a_program_that_could_not_be_written_whole_is_not_there(tmp_path):
     assert all(name.endswith("-cache") and size < 3000 for name, size in kept.items())
     assert learn(DDOPG_CACHE=str(tmp_path)) == place
     assert len(programs(place)) > len(kept)
+
+
+def test_programs_have_the_names_that_jax_looks_for(tmp_path):
+    """JAX may rename the files of its cache; under another name none would be found again."""
+    place, renamed = tmp_path / FOLDER, "import jax._src.lru_cache as cache; cache._CACHE_SUFFIX = '-program'; "
+    learn(before=renamed, DDOPG_CACHE=str(tmp_path))
+    names = os.listdir(place)
+    assert names
+    assert all(name.endswith("-program") for name in names)
+
+
+def test_a_cache_of_jax_with_other_parts_keeps_its_own_way(tmp_path):
+    place = tmp_path / FOLDER
+    other = """
+import jax._src.lru_cache as module
+def begin(self, *_, **__):
+    pass
+module.LRUCache.__init__, module.LRUCache._path = begin, None
+module.LRUCache.get = lambda self, key: None
+module.LRUCache.put = lambda self, key, value: open({path!r}, "a").write("program ")
+"""
+    learn(before=other.format(path=str(tmp_path / "put")), DDOPG_CACHE=str(tmp_path))
+    assert (tmp_path / "put").read_text().split() != []
+    assert not programs(place)

@@ -58,20 +58,25 @@ def _write_programs_whole() -> None:
     compiled anew, with a warning, at every start from then on.
     """
     with suppress(ImportError, AttributeError):  # parts of JAX that may change; then it does what it does
-        cache = import_module("jax._src.lru_cache").LRUCache
+        module = import_module("jax._src.lru_cache")
+        cache, suffix = module.LRUCache, module._CACHE_SUFFIX
         if not hasattr(cache.put, "__wrapped__"):
-            cache.put = _put_whole(cache.put)
+            cache.put = _put_whole(cache.put, suffix)
 
 
-def _put_whole(put: Callable[..., None]) -> Callable[..., None]:
-    """Make the method `put` of JAX's cache write a new file at once; a cache whose size is limited keeps its own."""
+def _put_whole(put: Callable[..., None], suffix: str) -> Callable[..., None]:
+    """Make the method `put` of JAX's cache write a new file at once, under the name that JAX looks for.
+
+    A cache whose size is limited, or that has not the parts that are known here, keeps its own way.
+    """
 
     @wraps(put)
     def write(cache: Any, key: str, value: bytes) -> None:
-        if cache.eviction_enabled:
+        place = getattr(cache, "path", None)
+        if place is None or getattr(cache, "eviction_enabled", True):
             put(cache, key, value)
             return
-        path = Path(cache.path) / f"{key}-cache"
+        path = Path(place) / f"{key}{suffix}"
         if not path.exists():
             with suppress(ArtefactError):  # a full disk costs a few seconds of compiling, nothing more
                 write_atomically(path, value)
