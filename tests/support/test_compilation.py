@@ -88,9 +88,9 @@ def test_a_program_that_could_not_be_written_whole_is_not_there(tmp_path):
 
 def test_programs_have_the_names_that_jax_looks_for(tmp_path):
     """JAX may rename the files of its cache; under another name none would be found again."""
-    place, renamed = tmp_path / FOLDER, "import jax._src.lru_cache as cache; cache._CACHE_SUFFIX = '-program'; "
+    renamed = "import jax._src.lru_cache as cache; cache._CACHE_SUFFIX = '-program'; "
     learn(before=renamed, DDOPG_CACHE=str(tmp_path))
-    names = os.listdir(place)
+    names = os.listdir(tmp_path / FOLDER)
     assert names
     assert all(name.endswith("-program") for name in names)
 
