@@ -1,7 +1,9 @@
 """Minari data sets with the real library: what a run leaves comes back bit for bit, and what others made is read."""
 
 import json
+import os
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import minari
@@ -221,6 +223,37 @@ class TestExport:
         export(robot, NAME, overwrite=True)
         assert minari.load_dataset(NAME).total_episodes == 3
         assert [path.name for path in home.parent.glob(".*")] == []
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a data set is away for an instant")
+    def test_a_data_set_is_there_at_every_instant_while_another_takes_its_place(
+        self, run, robot, home, monkeypatch
+    ):
+        export(robot, NAME)
+        rename = Path.rename
+
+        def watch(path, target):
+            rename(path, target)
+            assert (home / NAME / "data" / "main_data.hdf5").exists()
+
+        monkeypatch.setattr(Path, "rename", watch)
+        export(run, NAME, overwrite=True)
+        assert minari.load_dataset(NAME).total_episodes == len(read_rollouts(run)[1])
+
+    def test_a_system_that_cannot_exchange_directories_renames_them(self, run, robot, home, monkeypatch):
+        export(robot, NAME)
+        monkeypatch.setattr(writing_module, "exchange", lambda one, other: False)
+        export(run, NAME, overwrite=True)
+        assert minari.load_dataset(NAME).total_episodes == len(read_rollouts(run)[1])
+        assert [path.name for path in home.glob("mine/.*")] == []
+
+    def test_drafts_of_killed_exports_are_removed_an_hour_later(self, robot, home):
+        drafts = [home.parent / f".datasets.{number}.draft" for number in (1, 2)]
+        for draft in drafts:
+            (draft / "mine").mkdir(parents=True)
+        for path in (drafts[0] / "mine", drafts[0]):
+            os.utime(path, (1e9, 1e9))
+        export(robot, NAME)
+        assert [draft.exists() for draft in drafts] == [False, True]
 
     def test_the_home_of_the_data_sets_may_be_relative(self, robot, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

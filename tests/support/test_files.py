@@ -2,13 +2,14 @@
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from ddopg.errors import ArtefactError, DisplayError
 from ddopg.rollouts import video
-from ddopg.support.files import STALE, replace_when_done, write_atomically
+from ddopg.support.files import STALE, exchange, replace_when_done, write_atomically
 
 
 def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path):
@@ -35,6 +36,18 @@ def test_what_cannot_be_finished_leaves_the_old_file_and_nothing_else(failure, t
         _write_half(path, failure)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["page.html"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can")
+def test_two_directories_take_each_other_s_place(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for path in (one, other):
+        path.mkdir()
+        (path / "name").write_text(path.name)
+    assert exchange(one, other)
+    assert [(path / "name").read_text() for path in (one, other)] == ["other", "one"]
+    assert not exchange(one, tmp_path / "missing")
+    assert (one / "name").read_text() == "other"
 
 
 def test_drafts_of_killed_processes_are_removed_an_hour_later(tmp_path):

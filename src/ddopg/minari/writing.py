@@ -40,6 +40,7 @@ from ddopg.minari.library import (
 from ddopg.rollouts.stepping import iterate_steps
 from ddopg.storage.reading import read_rollouts
 from ddopg.storage.rows import Rollout
+from ddopg.support.files import exchange, remove_stale_drafts
 from ddopg.support.records import to_dict
 
 REPLAYED, REPEATED = "replayed", "repeated"
@@ -242,9 +243,11 @@ def _replace_dataset(name: str, overwrite: bool, size: int) -> Iterator[None]:
         with _work_in(draft):
             yield
         create_namespace(name)
-        if path.exists():
-            path.rename(locate_old(path))
-        (draft / name).rename(path)
+        if not (path.exists() and exchange(draft / name, path)):
+            if path.exists():
+                path.rename(locate_old(path))
+            (draft / name).rename(path)
+        remove_stale_drafts(home, path)
     except BaseException as error:
         if isinstance(error, OSError) and not isinstance(error, DDOPGError):
             raise StoreError(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +14,7 @@ from ddopg.errors import ArtefactError, DDOPGError
 
 ADVICE = "choose a directory that exists and is writable, and has room"
 STALE = 3600.0  # seconds after which a draft that nobody has finished counts as left by a kill
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
 def write_atomically(path: Path, data: bytes, advice: str = ADVICE) -> Path:
@@ -60,13 +63,42 @@ def replace_when_done(path: Path, advice: str = ADVICE) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-    _remove_stale_drafts(path)
+    remove_stale_drafts(path, path)
 
 
-def _remove_stale_drafts(path: Path) -> None:
-    """Times are compared as the file system has them; a clock that was set back removes nothing."""
+def remove_stale_drafts(path: Path, written: Path) -> None:
+    """Remove what kills left beside a file or a directory, if it is more than an hour old.
+
+    Times are compared as the file system has them; a clock that was set back removes nothing.
+
+    Args:
+        path: of the file or the directory; its drafts are `.NAME.PROCESS.draft`.
+        written: what was written just now.
+    """
     with suppress(OSError):
-        now = path.stat().st_mtime
+        now = written.stat().st_mtime
         for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft*"):
-            if now - draft.stat().st_mtime > STALE:
-                draft.unlink()
+            if now - max(part.stat().st_mtime for part in (draft, *draft.rglob("*"))) > STALE:
+                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two files or directories take each other's place, in one step.
+
+    Returns:
+        Whether it was done. Where the system cannot (only Linux can, and not every file system), nothing has changed.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as directory:
+        ...     old, new = Path(directory) / "old.txt", Path(directory) / "new.txt"
+        ...     _ = old.write_text("hello"), new.write_text("good morning")
+        ...     done = exchange(old, new)
+        ...     old.read_text() == ("good morning" if done else "hello")
+        True
+    """
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):  # another system
+        return False
+    return renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
