@@ -40,7 +40,7 @@ def promised(notes):
 def choose_death(rng, kind, whole):
     """Before a random statement, inside one, before a file changes, or at a random instant of a life."""
     if kind in ("early", "noted"):
-        return {"after": rng.uniform(0, 0.3 * whole if kind == "early" else 0.05), "noted": kind == "noted"}
+        return {"after": rng.uniform(0, 0.1 * whole if kind == "early" else 0.05), "noted": kind == "noted"}
     return {kind: int(rng.integers(1, {"statement": 50, "opcode": 700, "event": 25}[kind]))}
 
 
