@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,8 @@ def _write_mp4(path: Path, pictures: Iterable[np.ndarray], fps: float) -> None:
     writer: Any
     film = path.with_name(f"{path.name}.mp4")  # it knows the format by the ending
     try:
-        with imageio.get_writer(film, fps=fps, macro_block_size=2) as writer:
+        # Its own context leaves ffmpeg running after an error, which then writes what was removed.
+        with closing(imageio.get_writer(film, fps=fps, macro_block_size=2)) as writer:
             for picture in pictures:
                 writer.append_data(picture)
         film.replace(path)
