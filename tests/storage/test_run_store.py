@@ -527,7 +527,7 @@ class TestFilesFromElsewhere:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (b"", "not a run of ddopg: expected an SQLite file, got b''"),
+            (b"", r"is empty: it holds no run\. .* begin it again"),
             (b"hello", "expected an SQLite file"),
         ],
     )

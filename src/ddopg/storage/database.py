@@ -188,7 +188,7 @@ def _require_database(path: Path) -> None:
         raise ArtefactError(
             f"cannot read {path}: {error.strerror or error}; give the directory of a run"
         ) from error
-    require(magic != b"" or measure(log_of(path)) == 0, _explain_empty(path), ArtefactError)
+    require(magic != b"", _explain_empty(path), ArtefactError)
     require(
         magic == MAGIC, f"{path} is not a run of ddopg: expected an SQLite file, got {magic!r}", ArtefactError
     )
