@@ -126,9 +126,9 @@ class TestAblations:
         return {name: value for name, value in ours.items() if value != theirs[name]}
 
     def found(self, module):
-        released = preset("released")
+        paper = preset("paper")
         return [
-            self.differences(j, released)
+            self.differences(j, paper)
             for j in module.plan_jobs(False)
             if j.seed == 404 and j.kind == "ddopg"
         ]
@@ -136,25 +136,27 @@ class TestAblations:
     def test_history(self):
         assert self.found(history) == [
             {},
-            {"selection.size": 20},
-            {"selection.size": 5},
+            {"selection.size": 20, "selection.keep_last": 4},
+            {"selection.size": 5, "selection.keep_last": 1},
             {"search.steps": 1},
-            {"selection.size": 20, "search.steps": 1},
-            {"selection.size": 5, "search.steps": 1},
+            {"selection.size": 20, "selection.keep_last": 4, "search.steps": 1},
+            {"selection.size": 5, "selection.keep_last": 1, "search.steps": 1},
         ]
+        chosen = preset("paper").selection
+        assert (chosen.size, chosen.keep_last) == (50, 10)
         rivals = [j for j in history.plan_jobs(False) if j.seed == 404 and j.kind == "reinforce"]
         assert [job.settings["batch"] for job in rivals] == [500, 5000]
-        assert rivals[1] == make_job("cartpole", "reinforce-paper", 404, 8000, 100)
+        assert rivals[1] == make_job("cartpole", "reinforce-paper", 404, 20_000, 100)
         assert {**rivals[0].settings, "batch": 5000} == rivals[1].settings
 
     def test_lengthscale(self):
         assert self.found(lengthscale) == [
-            {"surrogate.length_scale": [pytest.approx(54.598, abs=1e-3)]},
-            {},
             {"surrogate.length_scale": [pytest.approx(7.389, abs=1e-3)]},
+            {},
             {"surrogate.length_scale": [pytest.approx(2.718, abs=1e-3)]},
+            {"surrogate.length_scale": [pytest.approx(1.649, abs=1e-3)]},
         ]
-        assert preset("released").surrogate.length_scale == (pytest.approx(20.0855, abs=1e-3),)
+        assert preset("paper").surrogate.length_scale == (pytest.approx(4.4817, abs=1e-3),)
 
     def test_temperature(self):
         assert self.found(temperature) == [
@@ -164,13 +166,13 @@ class TestAblations:
             {"selection.temperature": 0.5},
             {"selection.temperature": 2.0},
         ]
-        assert preset("released").selection.temperature == 0.1
+        assert preset("paper").selection.temperature == 0.1
 
     @pytest.mark.parametrize("module", [history, lengthscale, temperature])
     def test_the_papers_ten_seeds_on_cartpole_each_run_once(self, module):
         jobs = module.plan_jobs(False)
         assert list(dict.fromkeys(job.seed for job in jobs)) == PAPER_SEEDS
-        assert {(job.env, job.budget, job.episodes) for job in jobs} == {("cartpole", 8000, 100)}
+        assert {(job.env, job.budget, job.episodes) for job in jobs} == {("cartpole", 20_000, 100)}
         assert len({job.key for job in jobs}) == len(jobs) == 10 * len(module.SETTINGS.variants)
         assert len({ablation.name_method(v) for v in module.SETTINGS.variants}) == len(
             module.SETTINGS.variants
@@ -178,7 +180,7 @@ class TestAblations:
 
     @pytest.mark.parametrize("module", [history, lengthscale, temperature])
     def test_the_unchanged_variant_is_the_benchmarks_own_job(self, module):
-        assert make_job("cartpole", "ddopg-released", 16, 8000, 100) in module.plan_jobs(False)
+        assert make_job("cartpole", "ddopg-paper", 16, 20_000, 100) in module.plan_jobs(False)
 
     def test_the_small_version_is_another_job_with_the_same_variants(self):
         full, quick = history.plan_jobs(False), history.plan_jobs(True)
@@ -247,24 +249,24 @@ class TestAblationRun:
 
 class TestBenchmarkPlan:
     def test_the_runs_are_those_of_ddopg_bench(self):
-        gradients = [f"{name}-{how}" for name in ("reinforce", "trpo", "ppo") for how in ("paper", "tuned")]
-        others = ["ddopg", "ddopg-released", "cmaes", "ars", "random"]
-        others += ["cmaes-mlp", "ars-mlp", "random-mlp"]
+        rivals = [f"{name}-{how}" for name in ("reinforce", "trpo", "ppo") for how in ("paper", "tuned")]
+        others = ["ddopg", "cmaes", "ars", "random", "cmaes-mlp", "ars-mlp", "random-mlp"]
         expected = set()
-        for env, slow, sac, fast in zip(
+        for env, slow, sac, fast, released in zip(
             TASKS,
             (100_000, 200_000, 500_000),
             (30_000, 50_000, 100_000),
             (20_000, 50_000, 200_000),
+            (100_000, 50_000, 200_000),
             strict=True,
         ):
-            expected |= {job.key for job in plan_jobs([env], gradients, PAPER_SEEDS, slow, 100)}
-            some = PAPER_SEEDS if env == "cartpole" else PAPER_SEEDS[:4]
-            expected |= {job.key for job in plan_jobs([env], ["ddopg-paper"], some, slow, 100)}
+            slow_ones = [*rivals, "ddopg-paper"]
+            expected |= {job.key for job in plan_jobs([env], slow_ones, PAPER_SEEDS, slow, 100)}
+            expected |= {job.key for job in plan_jobs([env], ["ddopg-released"], PAPER_SEEDS, released, 100)}
             expected |= {job.key for job in plan_jobs([env], ["sac", "sac-tuned"], PAPER_SEEDS[:5], sac, 100)}
             expected |= {job.key for job in plan_jobs([env], others, PAPER_SEEDS, fast, 100)}
         planned = [job.key for job in benchmark.plan_jobs(False)]
-        assert len(planned) == len(set(planned)) == 468
+        assert len(planned) == len(set(planned)) == 480
         assert set(planned) == expected
 
     def test_every_curve_has_its_runs_and_every_run_its_curve(self):
