@@ -169,18 +169,18 @@ class TestAblations:
         assert preset("paper").selection.temperature == 0.1
 
     @pytest.mark.parametrize("module", [history, lengthscale, temperature])
-    def test_the_papers_ten_seeds_on_cartpole_each_run_once(self, module):
+    def test_the_papers_first_seeds_on_cartpole_each_run_once(self, module):
         jobs = module.plan_jobs(False)
-        assert list(dict.fromkeys(job.seed for job in jobs)) == PAPER_SEEDS
+        assert list(dict.fromkeys(job.seed for job in jobs)) == PAPER_SEEDS[:5]
         assert {(job.env, job.budget, job.episodes) for job in jobs} == {("cartpole", 20_000, 100)}
-        assert len({job.key for job in jobs}) == len(jobs) == 10 * len(module.SETTINGS.variants)
+        assert len({job.key for job in jobs}) == len(jobs) == 5 * len(module.SETTINGS.variants)
         assert len({ablation.name_method(v) for v in module.SETTINGS.variants}) == len(
             module.SETTINGS.variants
         )
 
     @pytest.mark.parametrize("module", [history, lengthscale, temperature])
     def test_the_unchanged_variant_is_the_benchmarks_own_job(self, module):
-        assert make_job("cartpole", "ddopg-paper", 16, 20_000, 100) in module.plan_jobs(False)
+        assert make_job("cartpole", "ddopg-paper", 404, 20_000, 100) in module.plan_jobs(False)
 
     def test_the_small_version_is_another_job_with_the_same_variants(self):
         full, quick = history.plan_jobs(False), history.plan_jobs(True)
