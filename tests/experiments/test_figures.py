@@ -128,9 +128,7 @@ class TestAblations:
     def found(self, module):
         paper = preset("paper")
         return [
-            self.differences(j, paper)
-            for j in module.plan_jobs(False)
-            if j.seed == 404 and j.kind == "ddopg"
+            self.differences(j, paper) for j in module.plan_jobs(False) if j.seed == 404 and j.kind == "ddopg"
         ]
 
     def test_history(self):

@@ -38,9 +38,7 @@ SETTINGS = Ablation(
             for n, colour in reversed(COLOURS.items())
         ),
         *(
-            Variant(
-                Look(f"one step, $N_{{max}}$ = {n}", colour, ":"), {**change_size(n), "search.steps": 1}
-            )
+            Variant(Look(f"one step, $N_{{max}}$ = {n}", colour, ":"), {**change_size(n), "search.steps": 1})
             for n, colour in reversed(COLOURS.items())
         ),
         Variant(Look("REINFORCE, batch 500", PINK, "--"), {"batch": 500}, "reinforce-paper"),
