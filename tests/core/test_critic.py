@@ -195,6 +195,28 @@ class TestLearner:
             agent.add(make_trajectory(None, shown, -shown, np.zeros(3), horizon=3))
         assert agent.state.critic is not None
 
+    def test_without_any_step_whose_successor_is_known_there_is_nothing_to_learn(self):
+        """Episodes that the clock ends after one step: who comes next in the arrays is somebody else."""
+        agent = ddopg.DDOPG(
+            observation_space=Follow().observation_space,
+            action_space=Follow().action_space,
+            horizon=1,
+            config=with_critic(),
+            seed=4,
+        )
+        for _ in range(9):
+            agent.add(make_trajectory(None, [[0.5]], [[0.1]], [1.0], horizon=1))
+        assert agent.state.critic is None
+
+    def test_what_is_not_a_finite_number_leaves_the_critic_as_it_was(self, monkeypatch):
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=4).learn(total_episodes=9)
+        before, real = agent.state.critic, critics.update
+        monkeypatch.setattr(
+            critics, "update", lambda *a: real(*a)._replace(actor=jnp.full(before.actor.shape, jnp.nan))
+        )
+        agent.learn(total_episodes=2)
+        assert contents(agent.state.critic) == contents(before)
+
     def test_work_per_rollout_is_bounded(self, monkeypatch):
         asked = []
         real = critics.update

@@ -28,14 +28,18 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
         config: the whole configuration.
 
     Returns:
-        The critic; that of before where a round ends in something that is not a finite number.
+        The critic; that of before where no step has a known successor, and where a round ends in something that is
+        not a finite number.
     """
     critic, new = state.critic, state.memory.trajectories[-1:]
+    transitions = collect_transitions(state.memory)
+    if not transitions.number:
+        return critic
     if critic is None:
         critic, new = _begin(state, policy, config), state.memory.trajectories
     after = critics.update(
         critic,
-        collect_transitions(state.memory),
+        transitions,
         param_scale(state.param_sensitivity, policy.linear_params),
         draw_seed(state.seed, state.memory.size, "critic"),
         min(round(config.critic.updates * sum(t.length for t in new)), MAX_UPDATES),
