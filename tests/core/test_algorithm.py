@@ -241,7 +241,7 @@ class TestIncumbentByEstimate:
         chosen = [state.memory.trajectories[i].theta for i in surrogate.sample.selection.indices]
         values = [value(theta) for theta in chosen]
         here = log_weights(POLICY, state.centre, data, settings)
-        index, better = find_best_stored([here], stored, scale, data, settings)
+        index, better = find_best_stored(here, stored, scale, data, settings)
         assert index == np.argmax(values)
         assert bool(better) == (max(values) > value(state.centre))
 

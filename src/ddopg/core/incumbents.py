@@ -31,20 +31,17 @@ def choose_incumbent(
         config: `incumbent.ema_rate` and `incumbent.rule`.
 
     Returns:
-        The moving average where there is one, guarded by re-checks; and with the rule `estimate` the stored policy of
-        the highest objective, if that is higher still. Otherwise the incumbent of before.
+        The moving average where there is one, guarded by re-checks. Without one, and with the rule `estimate`, the
+        stored policy of the highest objective, if that is higher than the incumbent's; otherwise that of before.
     """
-    incumbent = state.incumbent
     if config.incumbent.ema_rate:
-        incumbent = _follow_average(state, proposal, sample, data, found, config)
+        return _follow_average(state, proposal, sample, data, found, config)
     best = found.best_stored
     if best is None:
-        return incumbent
+        return state.incumbent
     if bool(best.better):
         return Incumbent(np.asarray(best.theta), float(best.estimate.mean) * sample.reward_scale)
-    if config.incumbent.ema_rate:
-        return incumbent
-    return Incumbent(incumbent.theta, float(found.at_incumbent.mean) * sample.reward_scale)
+    return Incumbent(state.incumbent.theta, float(found.at_incumbent.mean) * sample.reward_scale)
 
 
 def _follow_average(

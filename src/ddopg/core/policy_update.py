@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -68,9 +68,7 @@ class StoredPolicy(NamedTuple):
 
     theta: Array  # (D,)
     estimate: Estimate
-    better: (
-        Array  # the objective is higher than at the incumbent, and at the moving average where there is one
-    )
+    better: Array  # the objective is higher than at the incumbent
 
 
 class Improvement(NamedTuple):
@@ -120,8 +118,7 @@ def improve(inputs: UpdateInputs, policy: Policy, config: UpdateConfig) -> Impro
     at_centre, at_ema, at_incumbent = (judge(log_weights(theta)) for theta in policies)
     best = None
     if config.incumbent.rule == "estimate":
-        rivals = [inputs.incumbent, *([ema_params] if config.incumbent.ema_rate else [])]
-        log_w = [log_weights(theta) for theta in rivals]
+        log_w = log_weights(inputs.incumbent)
         index, better = find_best_stored(log_w, stored, objective_scale, data, config.surrogate)
         best = StoredPolicy(
             data.thetas[index], judge(stored_log_weights(data, config.surrogate)[index]), better
@@ -130,23 +127,19 @@ def improve(inputs: UpdateInputs, policy: Policy, config: UpdateConfig) -> Impro
 
 
 def find_best_stored(
-    log_w: Sequence[Array],
-    stored: Array,
-    objective_scale: Array,
-    data: SurrogateData,
-    config: SurrogateConfig,
+    log_w: Array, stored: Array, objective_scale: Array, data: SurrogateData, config: SurrogateConfig
 ) -> tuple[Array, Array]:
     """The stored policy θᵢ with the highest search objective.
 
     Args:
-        log_w: log-weights of each policy that could be the incumbent otherwise, (N, K).
+        log_w: log-weights of the incumbent, (N, K).
         stored: the estimate of every stored policy, (N,).
         objective_scale: the return that counts as one.
         data: the selected trajectories.
         config: names the objective.
 
     Returns:
-        Its row i, and whether its objective is higher than those of the others.
+        Its row i, and whether its objective is higher than that of the incumbent.
     """
 
     def value(log_w: Array) -> Array:
@@ -154,7 +147,7 @@ def find_best_stored(
 
     values = jnp.where(data.counts > 0, jax.vmap(value)(stored_log_weights(data, config)), -jnp.inf)
     best = jnp.argmax(values)
-    return best, values[best] > jnp.max(jnp.stack([value(one) for one in log_w]))
+    return best, values[best] > value(log_w)
 
 
 def init_opt_state(size: int, config: Config) -> tuple[Array, ...]:

@@ -41,11 +41,10 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
         spread = config.design.spread * rng.standard_normal(policy.size)
         return proposal("design", initial_params(policy, state.seed) + spread)
     random, check = rng.random(2) < (_random_share(state, place, config), recheck_share(state, config))
-    by_critic = make_rng(state.seed, k, "source").random() < critic_share(state)
     if design or random:
         gain = config.exploration.gain * np.sqrt(outputs)
         return proposal("design" if design else "random", sample_params(rng, scale, gain))
-    if by_critic and state.critic is not None:
+    if state.critic is not None and make_rng(state.seed, k, "source").random() < critic_share(state):
         return proposal("critic", np.asarray(state.critic.actor))
     if check:
         return proposal("check", state.ema_params)
@@ -82,8 +81,6 @@ def critic_share(state: State) -> float:
     Φ((mean of the critic's − mean of the others') / standard error) over the latest rollouts of each; ½ before there
     are two of each, and never beyond `CRITIC_SHARES`.
     """
-    if state.critic is None:
-        return 0.0
     latest = [
         [r for p, r in zip(state.memory.purposes, state.memory.returns.tolist(), strict=True) if p in source]
         for source in (("critic",), ("explore", "check"))
