@@ -1,5 +1,6 @@
 """Strict numerics for all tests: rank promotion raises, and nothing is compiled twice across the suite."""
 
+import gc
 import os
 import signal
 
@@ -12,12 +13,14 @@ from tests.traps import Trap, ray_cluster
 
 # Most of the suite's time is compiling, and most programs run once: XLA compiles quickly instead of well, here and in
 # every process that a test starts. `XLA_FLAGS= make test` has the programs of users.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1",
-)
+FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
+QUICKLY = os.environ.setdefault("XLA_FLAGS", FLAGS) == FLAGS
+if QUICKLY:
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+jax.config.update("jax_disable_most_optimizations", QUICKLY)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 keep_compiled_programs()
+gc.set_threshold(100_000, 50, 50)  # compiled programs are a million objects that live to the end
 settings.register_profile("ddopg", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("ddopg")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
@@ -28,6 +31,15 @@ def float64():
     """Run the fast code in float64, to compare it with the oracle digit by digit."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def compiled_well():
+    """Programs that run for seconds are worth compiling well; those that are compiled already are compiled again."""
+    jax.clear_caches()
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", QUICKLY)
 
 
 @pytest.fixture(scope="session")

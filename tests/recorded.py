@@ -31,6 +31,7 @@ def quick(name="default", **search):
         config,
         policy=policy,
         selection=selection,
+        critic=dataclasses.replace(config.critic, hidden=(8, 8)),
         search=dataclasses.replace(config.search, **{"steps": 10} | search),
     )
 

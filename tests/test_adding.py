@@ -186,6 +186,7 @@ def package(tmp_path):
     return Package()
 
 
+@pytest.mark.processes
 class TestInside:
     """One file or folder, and one line."""
 

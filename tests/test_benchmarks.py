@@ -15,12 +15,14 @@ def run(script, *arguments):
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
 
 
+@pytest.mark.slow
 def test_growth():
     measured = json.loads(run("growth.py", "--one", 20))
     assert measured["rollouts"] == 20
     assert measured["of_which_store_ms"] < measured["tell_ms"]
 
 
+@pytest.mark.processes
 def test_the_picture_of_the_default_is_drawn_from_the_committed_runs(tmp_path):
     run("picture.py", tmp_path / "default.png")
     assert (tmp_path / "default.png").read_bytes().startswith(b"\x89PNG")

@@ -539,6 +539,7 @@ class TestResume:
         assert "needs an environment; without one, use ask() and tell()" in capsys.readouterr().err
 
 
+@pytest.mark.processes
 class TestInterruptions:
     """A real process gets a real signal while it trains."""
 

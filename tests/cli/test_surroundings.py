@@ -19,6 +19,8 @@ from tests.recorded import SMALL, everything
 from tests.storage.test_disk import can_mount
 from tests.traps import ROOT
 
+pytestmark = pytest.mark.processes
+
 TRAIN = ["train", "cartpole", "--episodes", "9", "--seed", "3", *SMALL, "--quiet"]
 
 

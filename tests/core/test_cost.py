@@ -30,7 +30,7 @@ class TestCompilations:
     def test_whole_paths_have_two_sizes_with_and_without_a_state_of_the_optimiser(
         self, preset, improvements, compiled
     ):
-        config = change(ddopg.preset(preset), {"search.steps": 30})
+        config = change(ddopg.preset(preset), {"search.steps": 3})
         ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=0).learn(total_episodes=72)
         large = [name for name in compiled if name in LARGE]
         assert large.count("jit(improve)") <= improvements

@@ -82,6 +82,7 @@ def judge(critic, memory, states, actions):
     return np.asarray(jnp.mean(both, axis=0)) * deviation_of(rewards)
 
 
+@pytest.mark.usefixtures("compiled_well")
 class TestValues:
     def test_a_target_is_the_reward_and_the_discounted_lesser_value_of_what_follows(self):
         found = td_target(
@@ -131,6 +132,7 @@ class TestValues:
         assert contents(plain) == contents(padded)
 
 
+@pytest.mark.usefixtures("compiled_well")
 class TestActor:
     def test_it_climbs_to_what_pays(self):
         """To stay in the middle one goes against the state: a gain far below zero."""

@@ -14,14 +14,16 @@ def learnt(name, steps, seed):
     return float(np.mean(ddopg.evaluate(env, agent.policy, agent.incumbent.theta, range(2**31, 2**31 + 50))))
 
 
+@pytest.mark.usefixtures("compiled_well")
 def test_the_default_balances_the_pole_within_4000_steps():
     """On nearly every seed: about one in forty is still on its way by then (docs/default.md), wherever that is."""
-    ends = sorted(learnt("cartpole", 4000, seed) for seed in (1, 2, 3, 4, 5))
+    ends = sorted(learnt("cartpole", 4000, seed) for seed in (1, 2, 3))
     assert ends[1] >= 950
     assert ends[0] >= 200  # a policy that does the same whatever it sees falls within 150
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiled_well")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(
     ("name", "steps", "worth"),

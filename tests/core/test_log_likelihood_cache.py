@@ -131,7 +131,7 @@ def test_a_copy_of_a_state_goes_on_like_the_state():
     agent.learn(total_episodes=12)
     other.state = copy.deepcopy(agent.state)
     for one in (agent, other):
-        one.learn(total_episodes=60)
+        one.learn(total_episodes=20)
     assert agent.incumbent.theta.tobytes() == other.incumbent.theta.tobytes()
 
 

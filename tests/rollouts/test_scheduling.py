@@ -133,6 +133,7 @@ class TestTheRun:
         assert contents(agent.state) == contents(learnt(Here(4)).state)
 
 
+@pytest.mark.processes
 class TestFaults:
     def test_a_killed_worker_loses_nothing_and_nothing_is_counted_twice(self, place, trap, tmp_path):
         def set_trap(agent, info):
@@ -212,6 +213,7 @@ def test_a_connection_to_ray_that_was_there_before_stays(cluster):
     assert contents(agent.state) == contents(learnt(Here(2)).state)
 
 
+@pytest.mark.processes
 class TestOnTheCommandLine:
     @pytest.fixture(params=["locally", pytest.param("ray", marks=pytest.mark.slow)])
     def where(self, request):
@@ -354,6 +356,7 @@ class TestWhatCannotBe:
             ddopg.DDOPG(FOLLOW).learn(total_episodes=1, parallel=Here(0))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("isolate", [False, True])
 def test_a_plain_script_with_a_module_beside_it_needs_no_guard(isolate, tmp_path):
     (tmp_path / "mine.py").write_text(

@@ -12,6 +12,8 @@ import pytest
 from ddopg.cli.main import main
 from tests.recorded import SIZES, everything, rows
 
+pytestmark = pytest.mark.processes
+
 OPTIONS = ["--seed", "3", *SIZES, "--eval-points", "2", "--quiet"]
 DDOPG = [sys.executable, "-m", "ddopg"]
 

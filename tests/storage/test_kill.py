@@ -10,6 +10,8 @@ from tests.killing import count_kills, open_nursery
 from tests.loggers.test_loggers import curves
 from tests.recorded import everything, rows
 
+pytestmark = pytest.mark.processes
+
 OPTIONS = ["--seed", "3", "--search.steps", "10", "--selection.size", "20", "--eval-episodes", "2", "--quiet"]
 LEARNING = ["--eval-points", "6"]
 # Most rollouts come before the first search, which is what takes time to compile.

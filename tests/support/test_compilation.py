@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 CODE = """
 import jax, ddopg, os, sys
 if os.environ.pop("NOBODY", None):  # `docker run --user`: a number that is no user

@@ -18,6 +18,8 @@ from ddopg.support.processes import Reply, Worker, WorkerDied, echo, function_na
 from tests.traps import ROOT
 from tests.waiting import gone, wait_until
 
+pytestmark = pytest.mark.processes
+
 START = 60  # seconds; a process that answers at all does so much earlier
 
 

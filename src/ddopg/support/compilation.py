@@ -79,7 +79,7 @@ def _put_whole(put: Callable[..., None], suffix: str) -> Callable[..., None]:
         path = Path(place) / f"{key}{suffix}"
         if not path.exists():
             with suppress(ArtefactError):  # a full disk costs a few seconds of compiling, nothing more
-                write_atomically(path, value)
+                write_atomically(path, value, tidy=False)
 
     return write
 

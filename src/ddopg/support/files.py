@@ -17,15 +17,28 @@ STALE = 3600.0  # seconds after which a draft that nobody has finished counts as
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
-def write_atomically(path: Path, data: bytes, advice: str = ADVICE) -> Path:
-    """The whole file or nothing, whatever happens meanwhile; what was there before is kept until then."""
-    with replace_when_done(path, advice) as draft:
+def write_atomically(path: Path, data: bytes, advice: str = ADVICE, tidy: bool = True) -> Path:
+    """The whole file or nothing, whatever happens meanwhile; what was there before is kept until then.
+
+    Args:
+        path: of the file.
+        data: its content.
+        advice: the end of the message, what the user can do.
+        tidy: look for old drafts of the same file, which takes milliseconds in a directory of thousands of files.
+
+    Returns:
+        The path.
+
+    Raises:
+        ArtefactError: where something cannot be written; the old file is as it was.
+    """
+    with replace_when_done(path, advice, tidy) as draft:
         draft.write_bytes(data)
     return path
 
 
 @contextmanager
-def replace_when_done(path: Path, advice: str = ADVICE) -> Iterator[Path]:
+def replace_when_done(path: Path, advice: str = ADVICE, tidy: bool = True) -> Iterator[Path]:
     """Write a file under another name within the block; at its end it takes the place of the old one.
 
     A process that is killed meanwhile leaves the old file and a draft, `.NAME.PROCESS.draft`. Who writes the same
@@ -34,6 +47,7 @@ def replace_when_done(path: Path, advice: str = ADVICE) -> Iterator[Path]:
     Args:
         path: of the file; its directory is made if it is not there.
         advice: the end of the message, what the user can do.
+        tidy: look for old drafts of the same file.
 
     Yields:
         Where to write.
@@ -63,7 +77,8 @@ def replace_when_done(path: Path, advice: str = ADVICE) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-    remove_stale_drafts(path, path)
+    if tidy:
+        remove_stale_drafts(path, path)
 
 
 def remove_stale_drafts(path: Path, written: Path) -> None:

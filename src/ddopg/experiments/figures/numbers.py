@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ddopg.errors import ArtefactError
-from ddopg.support.files import write_atomically
+from ddopg.support.files import replace_when_done
 
 
 def keep(path: Path, name: str, settings: Any, compute: Callable[[Any], dict[str, Any]]) -> None:
@@ -23,9 +23,11 @@ def keep(path: Path, name: str, settings: Any, compute: Callable[[Any], dict[str
     Raises:
         ArtefactError: if the file holds something else, or cannot be written.
     """
-    if not path.exists() or read(path, name)["settings"] != to_plain(settings):
-        content = json.dumps(compute(settings), allow_nan=False) + "\n"
-        write_atomically(path, content.encode(), "choose a writable directory with --data")
+    if path.exists() and read(path, name)["settings"] == to_plain(settings):
+        return
+    with replace_when_done(path, "choose a writable directory with --data") as draft:
+        draft.touch()  # a place that cannot be written is refused before the work, not after it
+        draft.write_text(json.dumps(compute(settings), allow_nan=False) + "\n")
 
 
 def read(path: Path, name: str) -> dict[str, Any]:
