@@ -125,16 +125,17 @@ def table():
                 print(f"| {label} | {env} | {line(env, some)} | {paired_difference(some, base)} |")
 
 
-def paired_difference(rows, base):
-    """How much the mean over the curve differs from that of the same seed in `base`, with its 95 % interval."""
-    areas = {row["seed"]: area(row) for row in base}
-    pairs = np.array([area(row) - areas[row["seed"]] for row in rows if row["seed"] in areas])
+def area(row):
+    """The mean over the curve."""
+    return float(np.mean(row["curve"], axis=0)[1])
+
+
+def paired_difference(rows, base, value=area):
+    """How much a value of each run differs from that of the same seed in `base`: the mean and its 95 % interval."""
+    values = {row["seed"]: value(row) for row in base}
+    pairs = np.array([value(row) - values[row["seed"]] for row in rows if row["seed"] in values])
     low, high = stats.stratified_bootstrap([pairs], partial(np.mean, axis=-1), np.random.default_rng(0))
     return f"{pairs.mean():+.0f} [{low:+.0f}, {high:+.0f}]"
-
-
-def area(row):
-    return float(np.mean(row["curve"], axis=0)[1])
 
 
 def line(env, rows):

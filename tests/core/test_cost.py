@@ -9,6 +9,8 @@ from ddopg.support.records import change
 
 LARGE = {"jit(_run_episode)", "jit(_sensitivity)", "jit(_with_pairs)", "jit(_surrogate_data)", "jit(improve)"}
 
+SHORT = change(ddopg.preset("default"), {"search.steps": 3})  # the default, with searches that take less time
+
 
 @pytest.fixture
 def compiled():
@@ -39,7 +41,7 @@ class TestCompilations:
         assert len(compiled) <= 25  # the others are single operations
 
     def test_a_run_compiles_a_handful_of_programs_and_then_none(self, compiled):
-        agent = ddopg.DDOPG("ddopg/Cartpole-v0", seed=0)
+        agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=0)
         agent.learn(total_episodes=12)
         large = [name for name in compiled if name in LARGE]
         assert sorted(large) == sorted(LARGE)
@@ -49,16 +51,15 @@ class TestCompilations:
         assert compiled[so_far:] == []
 
     def test_another_run_of_the_same_kind_compiles_nothing(self, compiled):
-        ddopg.DDOPG("ddopg/Cartpole-v0", seed=71).learn(total_episodes=12)
+        ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=71).learn(total_episodes=12)
         so_far = len(compiled)
-        ddopg.DDOPG("ddopg/Cartpole-v0", seed=72).learn(total_episodes=12)
+        ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=72).learn(total_episodes=12)
         assert compiled[so_far:] == []
 
     def test_settings_that_the_search_does_not_use_compile_it_no_second_time(self, compiled):
-        config = ddopg.preset("default")
-        ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=0).learn(total_episodes=12)
+        ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=0).learn(total_episodes=12)
         so_far = len(compiled)
-        other = change(config, {"exploration.noise": 1.0, "annealing.episodes": 9.0, "design.constants": 3})
+        other = change(SHORT, {"exploration.noise": 1.0, "annealing.episodes": 9.0, "design.constants": 3})
         ddopg.DDOPG("ddopg/Cartpole-v0", config=other, seed=0).learn(total_episodes=12)
         assert not {"jit(improve)", "jit(_run_episode)"} & set(compiled[so_far:])
 
@@ -80,7 +81,7 @@ class TestWork:
             return original(values, pairs, *rest)
 
         monkeypatch.setattr(pairs, "_with_pairs", counting)
-        agent = ddopg.DDOPG("ddopg/Cartpole-v0", seed=0, horizon=50)
+        agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=0, horizon=50)
         agent.learn(total_episodes=70)
         asked.clear()
         agent.learn(total_episodes=20)

@@ -512,6 +512,12 @@ class TestCommand:
         found = json.loads((tiny / "runs/figures/bias-quick" / bias.FILE).read_text())
         assert [world["title"].split(",")[0] for world in found["worlds"]] == ["corridor", "cartpole"]
 
+    def test_a_place_that_cannot_be_written_is_refused_before_the_work(self, tiny, monkeypatch, capsys):
+        monkeypatch.setattr(surrogate, "compute_section", never)
+        (tiny / "file").write_text("")
+        assert main(["figure", "surrogate", "--quick", "--data", str(tiny / "file" / "data")]) == 2
+        assert "Not a directory; choose a writable directory with --data" in capsys.readouterr().err
+
     def test_other_settings_are_computed_anew(self, tiny, monkeypatch):
         assert main(["figure", "surrogate", "--quick"]) == 0
         monkeypatch.setattr(surrogate, "QUICK", surrogate.QUICK._replace(points=7))
