@@ -13,10 +13,9 @@ from tests.traps import Trap, ray_cluster
 
 # Most of the suite's time is compiling, and most programs run once: XLA compiles quickly instead of well, here and in
 # every process that a test starts. `XLA_FLAGS= make test` has the programs of users.
-EMITTERS = (
-    "--xla_cpu_use_fusion_emitters=false " if jax.__version_info__ < (0, 11) else ""
-)  # later there is no choice
-FLAGS = f"{EMITTERS}--xla_backend_optimization_level=1"
+FLAGS = "--xla_backend_optimization_level=1"
+if jax.__version_info__ < (0, 11):  # later there is no such choice
+    FLAGS += " --xla_cpu_use_fusion_emitters=false"
 QUICKLY = os.environ.setdefault("XLA_FLAGS", FLAGS) == FLAGS
 if QUICKLY:
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"

@@ -136,6 +136,7 @@ finally:
         assert capsys.readouterr().out.startswith("ddopg 0.")
 
 
+@pytest.mark.processes
 class TestLoading:
     """A command loads what it needs, and nothing of what the others need."""
 

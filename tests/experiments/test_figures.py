@@ -484,6 +484,7 @@ class TestCommand:
         monkeypatch.setattr(bias, "QUICK", bias.SETTINGS._replace(**sizes, **small))
         return tmp_path
 
+    @pytest.mark.processes
     def test_from_nothing_to_pictures_and_numbers(self, tiny, capsys):
         assert main(["figure", "benchmark", "--quick", "--quiet", "--workers", "2"]) == 0
         home = tiny / "runs" / "figures"

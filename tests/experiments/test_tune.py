@@ -377,6 +377,7 @@ class TestVerdict:
 
 
 class TestCommand:
+    @pytest.mark.processes
     def test_it_tunes_compares_and_leaves_a_preset_that_train_reads(self, tmp_path, capsys):
         options = ["tune", WORLD, "--trials", "3", *QUICK, "--out", str(tmp_path)]
         assert main(options) == 0

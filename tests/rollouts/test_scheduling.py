@@ -73,6 +73,7 @@ class TestTheRun:
         assert (design.constants, design.policies) == (4, 8)
         assert waiting[design.policies :] == [7] * 17
 
+    @pytest.mark.processes
     @pytest.mark.parametrize("n", [1, 4])
     def test_it_is_the_same_wherever_it_is_played_and_whoever_is_faster(self, n, place, tmp_path):
         learnt(Here(n), UNEVEN, directory=tmp_path / "here")
@@ -81,9 +82,11 @@ class TestTheRun:
         told = rows(tmp_path / "there", "SELECT proposal FROM rollout ORDER BY number")
         assert [number for (number,) in told] == list(range(25))
 
+    @pytest.mark.processes
     def test_one_at_a_time_is_the_ordinary_run(self):
         assert contents(learnt(Locally(1)).state) == contents(learnt(1).state)
 
+    @pytest.mark.processes
     @pytest.mark.parametrize("isolate", [False, True])
     def test_a_real_task_with_isolated_environments_or_without(self, isolate):
         agent = ddopg.DDOPG("cartpole", seed=5, isolate=isolate)
@@ -94,6 +97,7 @@ class TestTheRun:
         same.env.close()
         assert contents(agent.state) == contents(same.state)
 
+    @pytest.mark.processes
     def test_in_pieces_at_different_places_it_is_the_run_in_one_piece(self, tmp_path):
         learnt(Here(3), directory=tmp_path / "whole")
         learnt(Here(3), directory=tmp_path / "pieces", episodes=6)
