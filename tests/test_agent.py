@@ -181,3 +181,68 @@ class TestWrongInput:
     def test_asking_for_none_is_refused(self):
         with pytest.raises(ConfigError, match="at least one proposal, got n = 0"):
             agent().ask(0)
+
+
+class TestShown:
+    """What a console and a notebook show of the things that users hold in their hands."""
+
+    def test_every_one_is_a_line_with_what_matters(self):
+        learner = agent().learn(total_episodes=6)
+        shown = [repr(one) for one in (learner, learner.ask()[0], learner.incumbent)]
+        shown.append(repr(learner.state.memory.trajectories[0]))
+        assert [line.partition("(")[0] for line in shown] == [
+            "DDOPG",
+            "Proposal",
+            "TrainedPolicy",
+            "Trajectory",
+        ]
+        assert not any("\n" in line or len(line) > 160 for line in shown)
+        assert shown[0].startswith(
+            "DDOPG(environment='Target-v0', parameters=2, rollouts=6, steps=18, incumbent="
+        )
+        assert shown[1].startswith("Proposal(number=6, purpose='explore', parameters=2, seed=")
+        assert "steps=3, horizon=3, reward=" in shown[3]
+
+    def test_before_the_first_rollout_there_is_no_incumbent_to_speak_of(self, tmp_path):
+        learner = agent(run_directory=tmp_path)
+        about = "environment='Target-v0', parameters=2, rollouts=0, steps=0"
+        assert repr(learner) == f"DDOPG({about}, run_directory={str(tmp_path)!r})"
+        learner.close()
+
+    def test_a_notebook_gets_the_same_as_a_table_and_no_markup_of_others(self):
+        learner = agent()
+        learner.environment = "<b>mine</b>"
+        table = learner._repr_html_()
+        assert table.startswith("<table><caption>DDOPG</caption><tr><th>environment</th>")
+        assert "<b>" not in table
+        for one in (learner.ask()[0], learner.incumbent):
+            assert one._repr_html_().startswith("<table>")
+
+
+class TestOtherThings:
+    """What somebody else's library takes: a sentence says what this one does."""
+
+    @pytest.mark.parametrize("budget", ["100", 10.5, float("nan"), float("inf"), True, [1]])
+    def test_a_budget_that_is_no_whole_number(self, budget):
+        with pytest.raises(ConfigError, match="the budget must be a whole number, got"):
+            agent().learn(budget)
+
+    def test_a_budget_may_be_written_as_1e1(self):
+        assert agent().learn(1e1).state.steps == 12
+
+    def test_a_configuration_that_is_a_dictionary(self):
+        with pytest.raises(
+            ConfigError, match=r"config must be a ddopg\.Config, got dict; ddopg\.preset gives one"
+        ):
+            ddopg.DDOPG(Follow(), config={"search": {"steps": 3}})
+
+    def test_a_vector_of_environments(self):
+        with pytest.raises(SpaceError, match=r"takes one environment, got a vector.*learn\(parallel=n\)"):
+            ddopg.DDOPG(gym.make_vec("Pendulum-v1", 2))
+
+    def test_a_time_limit_among_the_wrappers_of_an_environment_without_a_name(self):
+        limited = gym.wrappers.TimeLimit(gym.wrappers.TimeLimit(Target(), 30), 20)
+        limited.unwrapped.spec = None
+        wrapped = gym.wrappers.TransformReward(limited, lambda reward: reward)
+        assert ddopg.DDOPG(wrapped, config=config()).problem.horizon == 20
+        assert ddopg.DDOPG(wrapped, config=config(), horizon=7).problem.horizon == 7

@@ -40,10 +40,11 @@ from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.storage.run_store import RunStore
 from ddopg.support.compilation import keep_compiled_programs
 from ddopg.support.display import show_progress
+from ddopg.support.showing import Shown
 from ddopg.support.signals import shielded
 
 
-class Proposal:
+class Proposal(Shown):
     """A policy that asks to be rolled out once: `act` is what to run, `trajectory` packs what happened.
 
     `DDOPG.ask` makes proposals; nobody else needs to.
@@ -69,6 +70,10 @@ class Proposal:
         self.pure = proposal
         self.number, self.theta, self.seed, self.purpose = proposal
         self._trained = trained
+
+    def _facts(self) -> dict[str, Any]:
+        about = {"number": self.number, "purpose": self.purpose}
+        return about | {"parameters": len(self.theta), "seed": self.seed}
 
     def act(self, observation: Any) -> np.ndarray:
         """The action for one observation.
@@ -119,7 +124,7 @@ class Added(NamedTuple):
     info: Info
 
 
-class DDOPG:
+class DDOPG(Shown):
     """Data-efficient policy search by DD-OPG.
 
     With an environment, `learn` does everything. Without one (a robot), give the spaces and the horizon and use
@@ -176,6 +181,11 @@ class DDOPG:
             isinstance(seed, (int, np.integer)) and seed >= 0,
             f"the seed must be an integer and not negative, got {seed!r}",
         )
+        require(
+            config is None or isinstance(config, Config),
+            f"config must be a ddopg.Config, got {type(config).__name__}; ddopg.preset gives one, "
+            "dataclasses.replace changes it, and ddopg.load_config reads one from a file",
+        )
         self.env, self._given = make_env(env, isolate), env
         warn_of_running_statistics(self.env)
         self.environment = env if isinstance(env, str) else get_env_id(env)
@@ -191,6 +201,17 @@ class DDOPG:
         self.store: RunStore | None = None
         if run_directory is not None:
             self.record(run_directory)
+
+    def _facts(self) -> dict[str, Any]:
+        memory = self.state.memory
+        return {
+            "environment": self.environment,
+            "parameters": self.policy.size,
+            "rollouts": memory.size,
+            "steps": self.state.steps,
+            "incumbent": self.state.incumbent.value if memory.size else None,
+            "run_directory": None if self.store is None else str(self.store.directory),
+        }
 
     @classmethod
     def resume(

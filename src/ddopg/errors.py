@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
 from typing import TypeVar
 
@@ -89,6 +90,25 @@ def require_given(value: Given | None, message: str, error: type[DDOPGError] = C
     if value is None:
         raise error(message)
     return value
+
+
+def require_whole(name: str, value: object) -> int:
+    """The value as a whole number; 1e4 is one, 0.5 and "100" are not.
+
+    Args:
+        name: what the number is, for the message.
+        value: what was given.
+
+    Raises:
+        ConfigError: if it is no whole number.
+
+    Example:
+        >>> require_whole("the budget", 1e4)
+        10000
+    """
+    if not isinstance(value, Real) or isinstance(value, bool) or not float(value).is_integer():
+        raise ConfigError(f"{name} must be a whole number, got {value!r}")
+    return int(float(value))
 
 
 def require_positive(name: str, value: float) -> None:

@@ -221,6 +221,17 @@ class TestParse:
 
 
 class TestTrain:
+    @pytest.mark.parametrize(("word", "steps"), [("1e4", 10_000), ("2_500", 2500), ("7", 7)])
+    def test_a_number_of_steps_may_be_written_as_people_write_it(self, word, steps):
+        assert parse(["train", "cartpole", "--steps", word]).steps == steps
+        assert parse(["train", "cartpole", "--episodes", word]).episodes == steps
+
+    @pytest.mark.parametrize("word", ["1.5", "inf", "nan", "many"])
+    def test_a_number_of_steps_is_whole(self, word, capsys):
+        with pytest.raises(SystemExit):
+            parse(["train", "cartpole", "--steps", word])
+        assert "--steps" in capsys.readouterr().err
+
     def test_two_runs_of_the_same_second_have_a_directory_each(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(train.time, "strftime", lambda form: "20260101-000000")

@@ -64,6 +64,13 @@ class TestEveryAnswer:
 
 @pytest.mark.filterwarnings("error")
 class TestWithinTheRange:
+    @pytest.mark.parametrize("odd", [{"a": 1}, "one", [[1.0], [1.0, 2.0]], None])
+    def test_what_is_no_vector_of_numbers_is_named(self, odd):
+        policy = ddopg.DDOPG(Follow(), seed=0).incumbent
+        for ask in (policy.act, policy.predict):
+            with pytest.raises(ObservationError, match=r"number|finite"):
+                ask(odd)
+
     def test_numbers_that_float32_cannot_hold_are_not_finite(self, reader):
         with pytest.raises(ValueError, match="finite observations, got inf"):
             reader()([0.1, 1e300, 0.2])

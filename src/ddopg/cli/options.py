@@ -20,6 +20,26 @@ FigureName = Literal[
     "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature", "bias"
 ]
 
+
+def _parse_count(words: list[str]) -> int:
+    """Read a whole number, also as 1e4 or 10_000; tyro says it where this raises a ValueError."""
+    number = float(words[0])
+    if not number.is_integer():
+        raise ValueError(f"{words[0]} is no whole number")
+    return int(number)
+
+
+Count = Annotated[
+    int,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=_parse_count,
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    ),
+]
+"""Steps or episodes; 1e4 is one too."""
 Directory = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
 Source = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
 Logs = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="LOG")]
@@ -31,9 +51,9 @@ class Train:
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
-    steps: int | None = None
+    steps: Count | None = None
     """Budget in environment steps (10,000 if neither --steps nor --episodes is given)."""
-    episodes: int | None = None
+    episodes: Count | None = None
     """Budget in rollouts, instead of --steps."""
     seed: int = 0
     """The same seed, options and machine give the same run."""
@@ -45,7 +65,7 @@ class Train:
     """Directory for the results; a new one below runs/ if not given."""
     horizon: int | None = None
     """Longest episode; the environment's own time limit if not given."""
-    eval_episodes: int = 20
+    eval_episodes: Count = 20
     """Episodes per evaluation of the incumbent. They are extra: nothing is learnt from them."""
     eval_points: int = 25
     """Evaluations during the run, evenly spread over the budget."""
@@ -77,9 +97,9 @@ class Resume:
 
     directory: Directory
     """The directory of the run."""
-    steps: int | None = None
+    steps: Count | None = None
     """A new budget in environment steps, counted from the beginning of the run; the old one if not given."""
-    episodes: int | None = None
+    episodes: Count | None = None
     """The same in rollouts."""
     env: str | None = None
     """The environment, where it lives in a module of yours: a file may not say which module to import."""
@@ -99,7 +119,7 @@ class Evaluate:
 
     source: Source
     """A run directory or a policy file."""
-    episodes: int = 100
+    episodes: Count = 100
     """Number of episodes."""
     seed: int = 0
     """Another seed takes other episodes."""
@@ -245,7 +265,7 @@ class Bench:
     """What is compared."""
     seeds: tuple[int, ...] = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
     """One run each; the paper's ten if not given."""
-    steps: int = 10_000
+    steps: Count = 10_000
     """Budget of every run, in environment steps."""
     workers: int | None = None
     """Local processes, one job and one thread each (1 if not given); with --ray, jobs at a time there (or all)."""
@@ -253,7 +273,7 @@ class Bench:
     """Address of a Ray cluster that runs the jobs instead, such as auto or HOST:PORT."""
     out: Path = Path("runs/bench")
     """Directory for the records. Stopped at any time, the same command goes on from what is there."""
-    eval_episodes: int = 100
+    eval_episodes: Count = 100
     """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
     quiet: bool = False
     """No progress display."""
@@ -268,7 +288,7 @@ class Tune:
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
-    steps: int = 10_000
+    steps: Count = 10_000
     """Budget of every run, in environment steps."""
     trials: int = 50
     """How many settings are tried, by all processes together; a larger number goes on with a finished study."""
@@ -284,7 +304,7 @@ class Tune:
     """A .toml or .json file of ranges: "search.radius" = {low = 0.1, high = 2.0, log = true}, or a list of values."""
     score: Literal["area", "final"] = "area"
     """What is maximised: the incumbent's return averaged over the learning curve, or at its end."""
-    eval_episodes: int = 20
+    eval_episodes: Count = 20
     """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
     workers: int | None = None
     """Trials at a time, in local processes of one thread each (1 if not given); with --ray, there (or 1 per CPU)."""

@@ -57,9 +57,19 @@ def choose_safe_action(on_invalid: str, safe_action: Any, problem: Problem) -> S
 
 
 def read_observations(observations: Any) -> np.ndarray:
-    """Numbers of a user as float32; what float32 cannot hold becomes infinite, and is found later."""
+    """Numbers of a user as float32; what float32 cannot hold becomes infinite, and is found later.
+
+    Raises:
+        ObservationError: if they are no numbers, or rows of different lengths.
+    """
     with np.errstate(over="ignore"):
-        return np.asarray(observations, np.float32)
+        try:
+            return np.asarray(observations, np.float32)
+        except (TypeError, ValueError) as error:
+            came = type(observations).__name__
+            raise ObservationError(
+                f"an observation is a vector of numbers, or a batch of them, got {came}: {error}"
+            ) from error
 
 
 def answer(

@@ -14,6 +14,7 @@ from ddopg._version import __version__
 from ddopg.config import Config
 from ddopg.core.problem import Problem
 from ddopg.errors import TrajectoryError, require
+from ddopg.support.showing import show_line, show_table
 
 if TYPE_CHECKING:
     from jax import Array
@@ -50,6 +51,23 @@ class Trajectory(NamedTuple):
     def horizon(self) -> int:
         """The padded length."""
         return len(self.alive)
+
+    def __repr__(self) -> str:
+        return show_line("Trajectory", self._facts())
+
+    def _repr_html_(self) -> str:
+        return show_table("Trajectory", self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        end = "terminated" if self.terminated else "truncated" if self.truncated else None
+        earned = float(np.sum(self.rewards))
+        return {
+            "steps": self.length,
+            "horizon": self.horizon,
+            "reward": earned,
+            "end": end,
+            "seed": self.seed,
+        }
 
 
 def is_same_experience(one: Trajectory, other: Trajectory) -> bool:

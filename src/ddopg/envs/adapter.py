@@ -12,7 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.wrappers import NormalizeObservation, NormalizeReward
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward, TimeLimit
 
 from ddopg.core.problem import Problem
 from ddopg.envs import ENVS
@@ -95,11 +95,23 @@ def problem_from_env(env: gym.Env | gym.vector.VectorEnv, horizon: int | None = 
         >>> problem_from_env(make("cartpole"))
         Problem(observation_size=4, low=(-10.0,), high=(10.0,), horizon=100)
     """
-    if horizon is None and env.spec is not None:
-        horizon = env.spec.max_episode_steps
+    if horizon is None:
+        horizon = find_time_limit(env)
     if isinstance(env, gym.vector.VectorEnv):
         return problem_from_spaces(env.single_observation_space, env.single_action_space, horizon)
     return problem_from_spaces(env.observation_space, env.action_space, horizon)
+
+
+def find_time_limit(env: gym.Env | gym.vector.VectorEnv) -> int | None:
+    """Find the longest episode: that of its registration, or else the shortest of its TimeLimit wrappers."""
+    if env.spec is not None and env.spec.max_episode_steps is not None:
+        return env.spec.max_episode_steps
+    limits = []
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return min(limits, default=None)
 
 
 def problem_from_spaces(observation_space: Any, action_space: Any, horizon: int | None) -> Problem:
@@ -145,6 +157,11 @@ def define_problem(
     env: gym.Env | None, observation_space: Any, action_space: Any, horizon: int | None
 ) -> Problem:
     """Describe the problem of an environment, or of the spaces and the horizon that stand for one."""
+    require(
+        not isinstance(env, gym.vector.VectorEnv),
+        "a learner takes one environment, got a vector of them; give one, and learn(parallel=n) plays n at once",
+        SpaceError,
+    )
     if env is not None:
         return problem_from_env(env, horizon)
     require(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddopg.core.state import State
-from ddopg.errors import require, require_given
+from ddopg.errors import require, require_given, require_whole
 
 
 def check_budget(steps: int | None, episodes: int | None) -> int:
@@ -13,7 +13,7 @@ def check_budget(steps: int | None, episodes: int | None) -> int:
         f"got {steps} and {episodes}"
     )
     require(steps is None or episodes is None, message)
-    total = require_given(episodes if steps is None else steps, message)
+    total = require_whole("the budget", require_given(episodes if steps is None else steps, message))
     require(total >= 1, f"the budget must be at least 1, got {total}")
     return total
 

@@ -25,6 +25,7 @@ from ddopg.errors import ArtefactError, DDOPGError, ObservationError, require
 from ddopg.policies import Policy
 from ddopg.support.files import write_atomically
 from ddopg.support.records import from_dict, to_dict
+from ddopg.support.showing import show_line, show_table
 
 KEY = "ddopg"
 FORMAT = "ddopg-policy"
@@ -55,6 +56,15 @@ class TrainedPolicy(NamedTuple):
     def policy(self) -> Policy:
         """The policy class that θ belongs to."""
         return build_policy(self.problem, self.config, self.network)
+
+    def __repr__(self) -> str:
+        return show_line("TrainedPolicy", self._facts())
+
+    def _repr_html_(self) -> str:
+        return show_table("TrainedPolicy", self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        return {"environment": self.environment, "parameters": len(self.theta), **self.note}
 
     def act(self, observation: Any) -> np.ndarray:
         """The action for one observation.

@@ -202,7 +202,7 @@ def _format_cells(s: Summary) -> list[str]:
     low, high = s.interval
     return [
         str(s.runs),
-        f"{s.mean:.1f} ± {s.sd:.1f}",
+        f"{s.mean:.1f} ± {s.sd:.1f}" if np.isfinite(s.sd) else f"{s.mean:.1f}",
         f"{s.median:.1f}",
         f"{s.iqm:.1f} [{low:.1f}, {high:.1f}]",
         f"{s.worst:.1f}",

@@ -1,0 +1,60 @@
+"""How objects show themselves: one line in a console, a small table in a notebook, both from the same facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+
+def show_line(kind: str, facts: Mapping[str, Any]) -> str:
+    """One line for `repr`; what is None is left out.
+
+    Args:
+        kind: the name of the class.
+        facts: name → value.
+
+    Example:
+        >>> show_line("Proposal", {"number": 3, "purpose": "explore", "note": None, "value": 0.123456789})
+        "Proposal(number=3, purpose='explore', value=0.123457)"
+    """
+    return f"{kind}({', '.join(f'{name}={_format(value)}' for name, value in _known(facts))})"
+
+
+def show_table(kind: str, facts: Mapping[str, Any]) -> str:
+    """The same as HTML, which notebooks show instead; names and values are escaped.
+
+    Args:
+        kind: the name of the class.
+        facts: name → value.
+
+    Example:
+        >>> show_table("Proposal", {"number": 3})
+        '<table><caption>Proposal</caption><tr><th>number</th><td>3</td></tr></table>'
+    """
+    rows = (
+        f"<tr><th>{escape(name)}</th><td>{escape(_format(value))}</td></tr>" for name, value in _known(facts)
+    )
+    return f"<table><caption>{escape(kind)}</caption>{''.join(rows)}</table>"
+
+
+class Shown:
+    """An object that shows itself by its facts."""
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Give name → value, what matters first; None where there is none."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return show_line(type(self).__name__, self._facts())
+
+    def _repr_html_(self) -> str:
+        return show_table(type(self).__name__, self._facts())
+
+
+def _known(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in facts.items() if value is not None]
+
+
+def _format(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)
