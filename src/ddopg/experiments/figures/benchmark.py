@@ -45,7 +45,9 @@ SEARCHES = ("cmaes", "ars", "random", "cmaes-mlp", "ars-mlp", "random-mlp")
 
 SETTINGS = (
     Part((*OURS, *SEARCHES), _make_budgets(20_000, 50_000, 200_000)),
-    Part(("ddopg-paper", *GRADIENTS), _make_budgets(100_000, 200_000, 500_000)),
+    Part(GRADIENTS, _make_budgets(100_000, 200_000, 500_000)),
+    Part(("ddopg-paper",), {"cartpole": 100_000}),
+    Part(("ddopg-paper",), {"mountaincar": 200_000, "swimmer": 500_000}, runs.SEEDS[:4]),
     Part(("sac", "sac-tuned"), _make_budgets(30_000, 50_000, 100_000), runs.SEEDS[:5]),
 )
 """The slow learners' budgets are long enough to see their end, SAC's and ours what they need."""
