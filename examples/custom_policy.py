@@ -50,5 +50,5 @@ print(f"{policy.size} parameters, {agent.state.memory.size} rollouts, {agent.sta
 
 agent.save("two_modes.safetensors")
 again = ddopg.load("two_modes.safetensors", policy=policy)  # a file holds the numbers, not the code
-returns = ddopg.evaluate(agent.env, again.policy, again.theta, seeds=range(2**31, 2**31 + 50))
+returns = ddopg.evaluate(again, agent.env, episodes=50)
 print(f"mean return of 50 fresh episodes: {returns.mean():.1f}, worst {returns.min():.1f}")

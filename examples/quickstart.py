@@ -12,7 +12,7 @@ env = gym.make("ddopg/Cartpole-v0")
 agent = ddopg.DDOPG(env, seed=16)
 agent.learn(total_timesteps=steps, progress_bar=True)
 
-returns = ddopg.evaluate(env, agent.policy, agent.incumbent.theta, seeds=range(100))
+returns = ddopg.evaluate(agent)
 print(f"incumbent: mean return {returns.mean():.1f} over {len(returns)} fresh episodes (the most is 1000)")
 
 agent.save("cartpole.safetensors")

@@ -71,8 +71,8 @@ class TestTheLearner:
     def test_it_learns(self):
         agent = self.agent()
         agent.learn(total_episodes=60)
-        returns = ddopg.evaluate(agent.env, agent.policy, agent.incumbent.theta, range(100))
-        still = ddopg.evaluate(agent.env, agent.policy, np.zeros(2, np.float32), range(100))
+        returns = ddopg.evaluate(agent)
+        still = ddopg.evaluate(agent.incumbent._replace(theta=np.zeros(2, np.float32)), agent.env)
         assert returns.mean() > 0.3 * still.mean()  # both negative: less than a third of the loss
 
     def test_the_design_begins_with_the_policy_class_own_starts(self):

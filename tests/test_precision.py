@@ -34,7 +34,7 @@ for name in ("critic", "paper"):
     agent.learn(total_episodes=2)
     digest(contents(agent.state))
     digest(agent.predict(np.ones(4))[0].tolist() if name == "critic" else None)
-    digest(ddopg.evaluate(agent.env, agent.policy, agent.incumbent.theta, range(3)).tolist())
+    digest(ddopg.evaluate(agent, episodes=3).tolist())
     shown = agent.state.memory.trajectories[-1]
     digest(agent.add(shown._replace(theta=np.zeros(0, np.float32))))
     agent.close()

@@ -35,14 +35,16 @@ LAYERS = {
     "deploy": {"storage"},
     "callbacks": SETTINGS | {"core", "rollouts", "storage", "support"},
     "agent": LEARNER,
+    "evaluation": LEARNER | {"agent"},
     "loggers": LEARNER,
     "minari": LEARNER,
     "baselines": LEARNER | {"agent"},
     "experiments": LEARNER | {"agent", "baselines"},
     "report": LEARNER | {"experiments"},
-    "cli": LEARNER | {"agent", "baselines", "deploy", "experiments", "loggers", "minari", "report"},
+    "cli": LEARNER
+    | {"agent", "baselines", "deploy", "evaluation", "experiments", "loggers", "minari", "report"},
     "__main__": {"cli"},
-    "__init__": LEARNER | {"agent", "deploy"},  # the public names, loaded on first use
+    "__init__": LEARNER | {"agent", "deploy", "evaluation"},  # the public names, loaded on first use
 }
 """Layer → layers that it may import. A layer is a folder, or a public module of the top level."""
 

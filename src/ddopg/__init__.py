@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ddopg.core.state import State
     from ddopg.core.types import Trajectory, make_trajectory
     from ddopg.errors import DDOPGError
+    from ddopg.evaluation import evaluate
     from ddopg.policies import Policy
-    from ddopg.rollouts.playing import evaluate
     from ddopg.storage.policy_file import TrainedPolicy, load
     from ddopg.support.presets import load_config
 
@@ -36,7 +36,7 @@ _HOMES = {
     "DDOPGError": "errors",
     "Policy": "policies",
     "load_config": "support.presets",
-    "evaluate": "rollouts.playing",
+    "evaluate": "evaluation",
 }
 
 __all__ = [
@@ -65,6 +65,7 @@ _MODULES = (
     "deploy",
     "envs",
     "errors",
+    "evaluation",
     "loggers",
     "minari",
     "numpy_policy",

@@ -226,6 +226,6 @@ class TestNetworks:
         means = []
         for seed in (20, 21, 22):
             agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=seed).learn(total_timesteps=3_000)
-            played = ddopg.evaluate(agent.env, agent.policy, agent.incumbent.theta, range(2**31, 2**31 + 50))
+            played = ddopg.evaluate(agent, episodes=50)
             means.append(played.mean())
         assert np.median(means) > 300  # a policy that does the same whatever it sees falls within 150

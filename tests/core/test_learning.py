@@ -11,7 +11,7 @@ from tests.box2d import needs_box2d
 def learnt(name, steps, seed):
     env = make(name)
     agent = ddopg.DDOPG(env, seed=seed).learn(total_timesteps=steps)
-    return float(np.mean(ddopg.evaluate(env, agent.policy, agent.incumbent.theta, range(2**31, 2**31 + 50))))
+    return float(np.mean(ddopg.evaluate(agent, episodes=50)))
 
 
 @pytest.mark.usefixtures("compiled_well")

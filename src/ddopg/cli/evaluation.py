@@ -1,4 +1,4 @@
-"""Evaluations that the command line makes: of a saved policy, and of the incumbent at the marks of a budget."""
+"""Evaluations that the command line makes of the incumbent, at the marks of a budget."""
 
 from __future__ import annotations
 
@@ -12,38 +12,12 @@ from ddopg.agent import DDOPG
 from ddopg.cli.options import Train
 from ddopg.cli.stored_command import RunBudget
 from ddopg.core.algorithm import Info
-from ddopg.core.seeding import FIRST_EVALUATION_SEED
 from ddopg.core.types import Evaluation
 from ddopg.errors import RolloutError, require_given
-from ddopg.rollouts import playing
+from ddopg.evaluation import evaluate_policy
 from ddopg.storage import exports
-from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.storage.run_store import RunStore
 from ddopg.support.signals import shielded
-
-
-def evaluate_policy(
-    env: gym.Env, trained: TrainedPolicy, episodes: int, seed: int, time_limit: float | None = None
-) -> np.ndarray:
-    """Play fresh episodes, never used for learning.
-
-    Args:
-        env: where they are played.
-        trained: who plays.
-        episodes: how many.
-        seed: another seed takes other episodes.
-        time_limit: seconds that an episode may take.
-
-    Returns:
-        Their returns, (episodes,).
-
-    Raises:
-        RolloutError: where the environment spoils an episode.
-    """
-    first = FIRST_EVALUATION_SEED + seed * 1_000_003
-    seeds = range(first, first + episodes)
-    horizon = trained.problem.horizon
-    return playing.evaluate(env, trained.policy, trained.theta, seeds, horizon, time_limit)
 
 
 def save_policy(agent: DDOPG, evaluations: Sequence[Evaluation]) -> None:

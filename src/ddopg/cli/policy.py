@@ -9,12 +9,11 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg._version import __version__
-from ddopg.cli.evaluation import evaluate_policy
 from ddopg.cli.options import Evaluate, Export, Play
-from ddopg.core.problem import Problem
 from ddopg.core.seeding import FIRST_EVALUATION_SEED
-from ddopg.envs.adapter import get_env_id, make, problem_from_env, require_registered
-from ddopg.errors import ArtefactError, SpaceError, require, require_given
+from ddopg.envs.adapter import make, require_registered
+from ddopg.errors import ArtefactError, require, require_given
+from ddopg.evaluation import describe_differences, evaluate_policy, require_fitting
 from ddopg.rollouts import video
 from ddopg.storage import onnx
 from ddopg.storage.exports import find_policy_file
@@ -112,25 +111,7 @@ def _make_environment(trained: TrainedPolicy, name: str | None, **options: str) 
         ArtefactError,
     )
     env = make(name or require_registered(chosen, "--env"), **options)
-    problem, own = problem_from_env(env, trained.problem.horizon), trained.problem
-    require(
-        (problem.observation_size, problem.action_size) == (own.observation_size, own.action_size),
-        f"the policy maps {own.observation_size} observations to {own.action_size} actions, {chosen} has "
-        f"{problem.observation_size} and {problem.action_size}; choose the environment it was learnt on",
-        SpaceError,
-    )
-    for difference in _describe_differences(trained, get_env_id(env), problem):
+    require_fitting(trained, env, chosen)
+    for difference in describe_differences(trained, env):
         print(f"ddopg: the policy was learnt {difference} now", file=sys.stderr)
     return env
-
-
-def _describe_differences(trained: TrainedPolicy, here: str | None, problem: Problem) -> list[str]:
-    """What is not as it was when the policy was learnt; nothing is said of what the policy does not know."""
-    learnt_on, own = trained.environment, trained.problem
-    said = {
-        f"on {learnt_on}, and runs on {here}": learnt_on is not None and learnt_on.rpartition(":")[2] != here,
-        f"with actions from {own.low} to {own.high}, and runs with {problem.low} to {problem.high}": (
-            (problem.low, problem.high) != (own.low, own.high)
-        ),
-    }
-    return [text for text, holds in said.items() if holds]

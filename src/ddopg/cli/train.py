@@ -16,13 +16,14 @@ from rich.console import Console
 
 from ddopg.agent import DDOPG
 from ddopg.callbacks import callback_scope
-from ddopg.cli.evaluation import Evaluator, evaluate_policy, require_env, require_store, save_policy
+from ddopg.cli.evaluation import Evaluator, require_env, require_store, save_policy
 from ddopg.cli.options import Resume, Train
 from ddopg.cli.stored_command import RunBudget, choose_budget, command_to_store, make_budget, stored_command
 from ddopg.envs.adapter import make
 from ddopg.envs.checks import check_contract
 from ddopg.envs.isolation import Isolated
 from ddopg.errors import DDOPGError, RolloutError, SpaceError, require
+from ddopg.evaluation import evaluate_policy
 from ddopg.loggers import Logger, Logging, loggers_for
 from ddopg.rollouts.scheduling import OnRay, Place, resolve_place
 from ddopg.rollouts.workers import ray_cluster

@@ -137,7 +137,7 @@ def problem_from_spaces(observation_space: Any, action_space: Any, horizon: int 
     )
 
 
-def get_env_id(env: gym.Env | None) -> str | None:
+def get_env_id(env: gym.Env | gym.vector.VectorEnv | None) -> str | None:
     """Return its Gymnasium id, if there is an environment and it has one."""
     return env.spec.id if env is not None and env.spec is not None else None
 
