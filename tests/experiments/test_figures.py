@@ -47,6 +47,7 @@ from ddopg.policies import linear, squashed
 from ddopg.rollouts.playing import rollout
 from ddopg.support.records import change, flatten, to_dict
 from tests import reference
+from tests.box2d import needs_box2d
 from tests.experiments.test_bench import in_process, keys
 from tests.waiting import wait_until
 
@@ -592,6 +593,7 @@ sys.exit(main(["figure", "benchmark", "--quick", "--quiet"]))
         assert "runs are not in" not in told
         assert len(keys(tiny / "runs/figures/benchmark-quick")) == 1
 
+    @needs_box2d
     def test_the_full_one_asks_for_what_it_needs_before_anything_runs(self, tiny, monkeypatch, capsys):
         monkeypatch.setattr("ddopg.baselines.find_spec", lambda name: None)
         monkeypatch.setattr(workers, "run_locally", never)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier
 
@@ -78,13 +79,11 @@ def stored(directory):
     path = directory / "study.sqlite"
     if not path.exists():
         return []
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         try:
             return connection.execute("SELECT state, number FROM trials ORDER BY number").fetchall()
         except sqlite3.OperationalError:
             return []  # the tables are being made
-        finally:
-            connection.commit()
 
 
 class TestRanges:
@@ -307,10 +306,10 @@ class TestSharing:
         monkeypatch.setattr(storages, "GRACE", 1)
         with studies.open_study(address(tmp_path), "mine", PLAN, 0) as study:
             Crew(study, PLAN, 1).next_job()
-            with sqlite3.connect(tmp_path / "study.sqlite") as connection:
+            with closing(sqlite3.connect(tmp_path / "study.sqlite")) as connection:
                 later = "UPDATE trial_heartbeats SET heartbeat = datetime('now', '+1 day')"
                 assert connection.execute(later).rowcount == 1
-            connection.close()
+                connection.commit()
             wait_until(lambda: studies.revive(study) or studies.has_work_left(study, 1), seconds=10)
             assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
 
