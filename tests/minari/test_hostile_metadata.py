@@ -1,5 +1,6 @@
 """Metadata of data sets made by mistake or to do harm: each edit gives our error, and none costs memory."""
 
+import gc
 import json
 import tracemalloc
 
@@ -185,6 +186,23 @@ def test_notes_of_episodes_that_are_none(key, value, data):
         file["episode_1"].attrs[key] = value
     with pytest.raises(ArtefactError):
         trajectories(NAME)
+
+
+@pytest.mark.parametrize("horizon", [None, 1])
+def test_a_data_set_that_cannot_be_read_is_let_go_at_once(horizon, data):
+    """Nobody waits for the garbage collector: the error is still held, and the file can be written again."""
+    path = data / "main_data.hdf5"
+    if horizon is None:
+        with h5py.File(path, "a") as file:
+            file["episode_1"].attrs["theta"] = "hostile"
+    gc.disable()
+    try:
+        with pytest.raises(DDOPGError) as held:
+            trajectories(NAME, horizon)
+        h5py.File(path, "a").close()
+        assert held.value is not None
+    finally:
+        gc.enable()
 
 
 def test_a_damaged_neighbour_does_no_harm(data):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -28,7 +30,7 @@ class Episode(NamedTuple):
     theta: np.ndarray | None  # (D,) the parameters that acted, where the data set knows them
 
 
-def episodes(dataset: Any) -> Iterator[Episode]:
+def episodes(dataset: Any) -> Generator[Episode, None, None]:
     """The episodes of a Minari data set, whoever made it.
 
     Actions are those executed, except in our own exports: there, those that the policy asked for.
@@ -54,10 +56,14 @@ def episodes(dataset: Any) -> Iterator[Episode]:
     with explain_errors(dataset.id):
         space = dataset.observation_space
         _require_vectors(space, dataset.action_space)
-        notes = dataset.storage.get_episode_metadata(dataset.episode_indices)
-        for data, note in zip(dataset.iterate_episodes(), notes, strict=True):
-            if len(data.rewards) > 0:
-                yield _make_episode(space, data, note)
+        storage, indices = dataset.storage, dataset.episode_indices
+        with (
+            _letting_go(storage.get_episodes(indices)) as found,
+            _letting_go(storage.get_episode_metadata(indices)) as notes,
+        ):
+            for data, note in zip(found, notes, strict=True):
+                if len(data["rewards"]) > 0:
+                    yield _make_episode(space, SimpleNamespace(**data), note)
 
 
 def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
@@ -88,17 +94,28 @@ def trajectories(dataset: Any, horizon: int | None = None) -> list[Trajectory]:
     with explain_errors(dataset.id), np.errstate(over="ignore"):
         _require_vectors(dataset.observation_space, dataset.action_space)
         horizon = horizon or find_horizon(dataset)
-        return [
-            make_trajectory(
-                episode.theta,
-                *episode[:3],
-                horizon=horizon,
-                terminated=episode.terminated,
-                truncated=episode.truncated,
-                seed=episode.seed,
-            )
-            for episode in episodes(dataset)
-        ]
+        with closing(episodes(dataset)) as found:
+            return [
+                make_trajectory(
+                    episode.theta,
+                    *episode[:3],
+                    horizon=horizon,
+                    terminated=episode.terminated,
+                    truncated=episode.truncated,
+                    seed=episode.seed,
+                )
+                for episode in found
+            ]
+
+
+@contextmanager
+def _letting_go(found: Iterable[Any]) -> Iterator[Iterable[Any]]:
+    """Close what Minari gives at the end of the block: a generator keeps its file open as long as it lives."""
+    try:
+        yield found
+    finally:
+        if isinstance(found, Generator):
+            found.close()
 
 
 def _require_vectors(space: gym.Space, action_space: gym.Space) -> None:
