@@ -7,19 +7,19 @@ OLDEST ?= python3.11
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo help test processes slow fuzz pythons oldest check lint types docs format hooks clean
+.PHONY: demo help test long slow fuzz pythons oldest check lint types docs format hooks clean
 
 demo: $(VENV)/installed               ## train on cartpole and show the result (what `make` alone does)
 	$(BIN)/ddopg train cartpole --steps 8000 --seed 16
 
 help:                                 ## this list
-	@awk -F ' *## *' '/^[a-z]+:.*##/ { sub(/:.*/, "", $$1); printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ' *## *' '/^[a-z]+:.*##/ { sub(/:.*/, "", $$1); printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(VENV)/installed-test          ## the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-processes: $(VENV)/installed-test     ## tests that start processes of their own: kills, full disks, odd surroundings, examples, a browser
-	$(BIN)/python -m pytest -m 'processes and not slow' -n 2 --dist worksteal
+long: $(VENV)/installed-test          ## longer tests: pages, figures, examples, killed processes, full disks, odd surroundings, a browser
+	$(BIN)/python -m pytest -m 'long and not slow' -n 2 --dist worksteal
 
 slow: $(VENV)/installed-slow          ## long learning runs, and what needs PyTorch, Ray, wandb or MLflow
 	XLA_FLAGS= $(BIN)/python -m pytest -m slow --timeout 3600
@@ -29,7 +29,7 @@ fuzz: $(VENV)/installed-test          ## more than 100,000 hostile files of all 
 
 pythons:                              ## both test suites on each Python of PYTHONS that is here, in .venv-3.11, .venv-3.12, …
 	@for v in $(PYTHONS); do \
-		if python$$v --version >/dev/null 2>&1; then $(MAKE) test processes PYTHON=python$$v VENV=.venv-$$v || exit 1; \
+		if python$$v --version >/dev/null 2>&1; then $(MAKE) test long PYTHON=python$$v VENV=.venv-$$v || exit 1; \
 		else echo "python$$v is not here"; fi; done
 
 oldest: .venv-oldest/installed-test   ## both test suites with the oldest packages that pyproject.toml allows, in .venv-oldest

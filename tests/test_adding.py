@@ -186,7 +186,7 @@ def package(tmp_path):
     return Package()
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestInside:
     """One file or folder, and one line."""
 

@@ -22,7 +22,7 @@ def test_growth():
     assert measured["of_which_store_ms"] < measured["tell_ms"]
 
 
-@pytest.mark.processes
+@pytest.mark.long
 def test_the_picture_of_the_default_is_drawn_from_the_committed_runs(tmp_path):
     run("picture.py", tmp_path / "default.png")
     assert (tmp_path / "default.png").read_bytes().startswith(b"\x89PNG")

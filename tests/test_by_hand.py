@@ -78,6 +78,7 @@ def test_it_selects_by_the_librarys_softmax():
     assert shares == pytest.approx(softmax_probabilities(returns, by_hand.TEMPERATURE), abs=0.01)
 
 
+@pytest.mark.long
 def test_it_learns_to_balance_the_pole_where_no_random_policy_did(capsys):
     """On these seeds the best rollout of the first random policies returned 260 to 670; one of them may fail."""
     after = sorted(by_hand.main(seed, rollouts=40) for seed in (102, 104, 107, 113))

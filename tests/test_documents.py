@@ -109,6 +109,7 @@ def clone(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_of_the_page_runs(page, clone):
     names = {"__name__": "__main__"}

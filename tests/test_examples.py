@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.traps import ROOT
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 LEARN = """
 import hashlib, sys

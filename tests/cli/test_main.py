@@ -136,7 +136,7 @@ finally:
         assert capsys.readouterr().out.startswith("ddopg 0.")
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestLoading:
     """A command loads what it needs, and nothing of what the others need."""
 
@@ -551,7 +551,7 @@ class TestResume:
         assert "needs an environment; without one, use ask() and tell()" in capsys.readouterr().err
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestInterruptions:
     """A real process gets a real signal while it trains."""
 

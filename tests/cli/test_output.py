@@ -54,7 +54,7 @@ class TestNames:
         assert f"records: {out}/" in capsys.readouterr().out
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestStandardOutput:
     def test_a_reader_that_leaves_does_not_stop_the_work(self, tmp_path):
         """As `ddopg train ... 2>&1 | head -1` does: the pipe is closed before anything is written."""

@@ -19,7 +19,7 @@ from tests.recorded import SMALL, everything
 from tests.storage.test_disk import can_mount
 from tests.traps import ROOT
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 TRAIN = ["train", "cartpole", "--episodes", "9", "--seed", "3", *SMALL, "--quiet"]
 

@@ -27,6 +27,7 @@ def compiled():
     jax.monitoring.unregister_event_duration_listener(hear)
 
 
+@pytest.mark.long
 class TestCompilations:
     @pytest.mark.parametrize(("preset", "improvements"), [("paper", 2), ("released", 4)])
     def test_whole_paths_have_two_sizes_with_and_without_a_state_of_the_optimiser(

@@ -14,6 +14,7 @@ def learnt(name, steps, seed):
     return float(np.mean(ddopg.evaluate(agent, episodes=50)))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("compiled_well")
 def test_the_default_balances_the_pole_within_4000_steps():
     """On nearly every seed: about one in forty is still on its way by then (docs/default.md), wherever that is."""

@@ -30,6 +30,7 @@ def pendulum():
     env.close()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the environments themselves
 class TestRealEnvironments:
     @pytest.mark.parametrize("name", REAL)

@@ -12,7 +12,7 @@ import pytest
 from ddopg.experiments.bench.jobs import make_job
 from tests.box2d import is_expected
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 SENTENCE = (
     r"mountaincar needs the package Box2D, which is not installed; .*3\.11 to 3\.13.*cartpole or swimmer"

@@ -111,7 +111,7 @@ class TestComplete:
         assert "left" in shown
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestProcesses:
     def test_jobs_that_raise_or_die_do_not_stop_the_others(self, tmp_path, capsys):
         options = [

@@ -466,6 +466,7 @@ class TestBias:
         assert at["length"][0][0] < 0.3
 
 
+@pytest.mark.long
 class TestCommand:
     @pytest.fixture
     def tiny(self, monkeypatch, tmp_path):
@@ -486,7 +487,7 @@ class TestCommand:
         monkeypatch.setattr(bias, "QUICK", bias.SETTINGS._replace(**sizes, **small))
         return tmp_path
 
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_from_nothing_to_pictures_and_numbers(self, tiny, capsys):
         assert main(["figure", "benchmark", "--quick", "--quiet", "--workers", "2"]) == 0
         home = tiny / "runs" / "figures"
@@ -545,7 +546,7 @@ class TestCommand:
         planned = [job.key for job in figures.load_figure(name).plan_jobs(False)]
         assert sorted(bench.read_finished(ROOT / "benchmarks/figures" / name)) == sorted(planned)
 
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_a_killed_figure_goes_on_and_counts_nothing_twice(self, tmp_path):
         code = """
 import sys

@@ -376,7 +376,7 @@ class TestVerdict:
 
 
 class TestCommand:
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_it_tunes_compares_and_leaves_a_preset_that_train_reads(self, tmp_path, capsys):
         options = ["tune", WORLD, "--trials", "3", *QUICK, "--out", str(tmp_path)]
         assert main(options) == 0
@@ -401,7 +401,7 @@ class TestCommand:
         assert path.read_bytes() == before
         assert [state for state, _ in stored(tmp_path)] == ["COMPLETE"] * 3
 
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_two_processes_on_one_storage_finish_exactly_the_trials_that_are_wanted(self, tmp_path):
         options = [WORLD, "--trials", "4", *QUICK, "--workers", "1", "--storage", address(tmp_path)]
         with (
@@ -436,7 +436,7 @@ class TestCommand:
         monkeypatch.setattr(tuning, "PATIENCE", 0.0)
         assert tuning._all_finished(None, None, parse(["tune", WORLD, "--trials", "1", "--quiet"]))
 
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_an_interrupted_search_gives_its_trial_back(self, tmp_path):
         options = [WORLD, "--trials", "2", *QUICK, "--out", tmp_path]
         with start(*options) as first:
@@ -448,7 +448,7 @@ class TestCommand:
         assert "of 2 trials are finished; the same command goes on" in errors
         assert stored(tmp_path) == [("FAIL", 0), ("WAITING", 1)]
 
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_a_killed_search_goes_on(self, tmp_path, monkeypatch, capsys):
         options = ["tune", WORLD, "--trials", "1", *QUICK, "--out", str(tmp_path)]
         with start(*options[1:]) as first:
@@ -532,7 +532,7 @@ def test_a_source_that_dries_up_for_a_while_is_asked_again():
     assert ended == [1, 2]
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestDeadWorkers:
     """A process that dies need not be the fault of what it ran."""
 

@@ -22,7 +22,7 @@ from ddopg.report.page import build_page
 from tests.report import conftest
 from tests.report.conftest import data_of, unpacked, with_estimator
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 WIDTHS = {"phone": 360, "desktop": 1280}
 EVIL = "</script><img src=x onerror=alert(1)>{{script}}"

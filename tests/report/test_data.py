@@ -244,7 +244,7 @@ def test_trajectories_from_outside_are_told_apart(directories, tmp_path):
     assert "adding 1 of the trajectories" in shown["recipe"]["remark"]
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestHowToReproduce:
     def test_the_command_gives_the_same_run_bit_for_bit(self, directories, tmp_path):
         reading = read_run(directories.seeds[0])

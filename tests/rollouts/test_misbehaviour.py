@@ -171,7 +171,7 @@ class TestInTheSameProcess:
             evaluate(env, policy, np.zeros(2, np.float32), [4, 5], horizon=3)
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestIsolated:
     """The environment in a process of its own."""
 

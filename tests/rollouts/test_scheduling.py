@@ -73,7 +73,7 @@ class TestTheRun:
         assert (design.constants, design.policies) == (4, 8)
         assert waiting[design.policies :] == [7] * 17
 
-    @pytest.mark.processes
+    @pytest.mark.long
     @pytest.mark.parametrize("n", [1, 4])
     def test_it_is_the_same_wherever_it_is_played_and_whoever_is_faster(self, n, place, tmp_path):
         learnt(Here(n), UNEVEN, directory=tmp_path / "here")
@@ -82,11 +82,11 @@ class TestTheRun:
         told = rows(tmp_path / "there", "SELECT proposal FROM rollout ORDER BY number")
         assert [number for (number,) in told] == list(range(25))
 
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_one_at_a_time_is_the_ordinary_run(self):
         assert contents(learnt(Locally(1)).state) == contents(learnt(1).state)
 
-    @pytest.mark.processes
+    @pytest.mark.long
     @pytest.mark.parametrize("isolate", [False, True])
     def test_a_real_task_with_isolated_environments_or_without(self, isolate):
         agent = ddopg.DDOPG("cartpole", seed=5, isolate=isolate)
@@ -97,7 +97,7 @@ class TestTheRun:
         same.env.close()
         assert contents(agent.state) == contents(same.state)
 
-    @pytest.mark.processes
+    @pytest.mark.long
     def test_in_pieces_at_different_places_it_is_the_run_in_one_piece(self, tmp_path):
         learnt(Here(3), directory=tmp_path / "whole")
         learnt(Here(3), directory=tmp_path / "pieces", episodes=6)
@@ -137,7 +137,7 @@ class TestTheRun:
         assert contents(agent.state) == contents(learnt(Here(4)).state)
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestFaults:
     def test_a_killed_worker_loses_nothing_and_nothing_is_counted_twice(self, place, trap, tmp_path):
         def set_trap(agent, info):
@@ -217,7 +217,7 @@ def test_a_connection_to_ray_that_was_there_before_stays(cluster):
     assert contents(agent.state) == contents(learnt(Here(2)).state)
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestOnTheCommandLine:
     @pytest.fixture(params=["locally", pytest.param("ray", marks=pytest.mark.slow)])
     def where(self, request):
@@ -360,7 +360,7 @@ class TestWhatCannotBe:
             ddopg.DDOPG(FOLLOW).learn(total_episodes=1, parallel=Here(0))
 
 
-@pytest.mark.processes
+@pytest.mark.long
 @pytest.mark.parametrize("isolate", [False, True])
 def test_a_plain_script_with_a_module_beside_it_needs_no_guard(isolate, tmp_path):
     (tmp_path / "mine.py").write_text(

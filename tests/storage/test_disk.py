@@ -12,7 +12,7 @@ import pytest
 from ddopg.cli.main import main
 from tests.recorded import SIZES, everything, rows
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 OPTIONS = ["--seed", "3", *SIZES, "--eval-points", "2", "--quiet"]
 DDOPG = [sys.executable, "-m", "ddopg"]

@@ -10,7 +10,7 @@ from tests.killing import count_kills, open_nursery
 from tests.loggers.test_loggers import curves
 from tests.recorded import everything, rows
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 OPTIONS = ["--seed", "3", "--search.steps", "10", "--selection.size", "20", "--eval-episodes", "2", "--quiet"]
 LEARNING = ["--eval-points", "6"]

@@ -45,7 +45,7 @@ def test_no_module_imports_or_calls_what_pickles(path):
         assert owner != "torch" or name != "load", ast.unparse(node)
 
 
-@pytest.mark.processes
+@pytest.mark.long
 def test_training_resuming_loading_and_evaluating_work_where_pickle_is_broken(tmp_path):
     code = f"""
 import pickle, sys

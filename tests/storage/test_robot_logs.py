@@ -219,7 +219,7 @@ class TestSilentReading:
         assert find_number(tmp_path / "proposals" / "²" / "log.csv") is None
 
 
-@pytest.mark.processes
+@pytest.mark.long
 class TestMemory:
     def test_what_is_not_asked_for_is_not_read(self, tmp_path):
         path = write_npz(tmp_path, np.savez_compressed)

@@ -18,7 +18,7 @@ from ddopg.support.processes import Reply, Worker, WorkerDied, echo, function_na
 from tests.traps import ROOT
 from tests.waiting import gone, wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.long
 
 START = 60  # seconds; a process that answers at all does so much earlier
 
