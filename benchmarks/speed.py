@@ -23,7 +23,7 @@ import numpy as np
 from hot_loop import around, c_kernel, jax_forms, library, torch_eager
 from hot_loop.problem import SIZES, draw
 from rich.console import Console
-from rich.log_p import Table
+from rich.table import Table
 
 import ddopg
 
