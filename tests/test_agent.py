@@ -8,6 +8,7 @@ import pytest
 
 import ddopg
 from ddopg.errors import ConfigError, RolloutError, SpaceError, TrajectoryError
+from ddopg.rollouts.budget import check_budget
 from ddopg.rollouts.playing import rollout
 from tests.probes import Follow, Scripted, Target
 
@@ -226,6 +227,10 @@ class TestOtherThings:
     def test_a_budget_that_is_no_whole_number(self, budget):
         with pytest.raises(ConfigError, match="the budget must be a whole number, got"):
             agent().learn(budget)
+
+    @pytest.mark.parametrize("budget", [2**53 + 1, 10**400])
+    def test_a_budget_of_any_size_is_what_was_given(self, budget):
+        assert check_budget(budget, None) == budget
 
     def test_a_budget_may_be_written_as_1e1(self):
         assert agent().learn(1e1).state.steps == 12

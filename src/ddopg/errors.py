@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TypeVar
 
@@ -106,9 +106,11 @@ def require_whole(name: str, value: object) -> int:
         >>> require_whole("the budget", 1e4)
         10000
     """
-    if not isinstance(value, Real) or isinstance(value, bool) or not float(value).is_integer():
-        raise ConfigError(f"{name} must be a whole number, got {value!r}")
-    return int(float(value))
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)  # however large: a float would round it
+    if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+        return int(float(value))
+    raise ConfigError(f"{name} must be a whole number, got {value!r}")
 
 
 def require_positive(name: str, value: float) -> None:

@@ -221,7 +221,9 @@ class TestParse:
 
 
 class TestTrain:
-    @pytest.mark.parametrize(("word", "steps"), [("1e4", 10_000), ("2_500", 2500), ("7", 7)])
+    @pytest.mark.parametrize(
+        ("word", "steps"), [("1e4", 10_000), ("2_500", 2500), ("7", 7), (str(2**53 + 1), 2**53 + 1)]
+    )
     def test_a_number_of_steps_may_be_written_as_people_write_it(self, word, steps):
         assert parse(["train", "cartpole", "--steps", word]).steps == steps
         assert parse(["train", "cartpole", "--episodes", word]).episodes == steps

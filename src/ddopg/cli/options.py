@@ -23,7 +23,10 @@ FigureName = Literal[
 
 def _parse_count(words: list[str]) -> int:
     """Read a whole number, also as 1e4 or 10_000; tyro says it where this raises a ValueError."""
-    number = float(words[0])
+    try:
+        return int(words[0])  # however large: a float would round it
+    except ValueError:
+        number = float(words[0])
     if not number.is_integer():
         raise ValueError(f"{words[0]} is no whole number")
     return int(number)
