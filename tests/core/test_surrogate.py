@@ -210,6 +210,20 @@ class TestAgainstTheOracle:
         expected = log_likelihoods(problem, theta, decisions=decisions) - held.log_q
         np.testing.assert_allclose(at_once[1], expected, rtol=1e-10)
 
+    @pytest.mark.parametrize("padding", [0, 3])
+    def test_weights_are_the_same_from_the_steps_that_count_alone(self, seed, padding):
+        problem = random_problem(seed)
+        held, chosen = data(problem), config(problem)
+        theta, limit = jnp.asarray(problem.target), S.MAX_ACTIVATIONS
+        real = np.flatnonzero(np.asarray(held.step_counts))
+        assert len(real) < held.step_counts.size, "a problem whose episodes are all full shows nothing"
+        places = jnp.asarray(np.pad(real, (0, padding), constant_values=held.step_counts.size))
+
+        of_all = weights_and_gradient(problem.policy, theta, held, chosen, limit)
+        of_real = weights_and_gradient(problem.policy, theta, held._replace(real=places), chosen, limit)
+        for first, second in zip(of_all, of_real, strict=True):
+            np.testing.assert_allclose(second, first, rtol=1e-10, atol=1e-12)
+
     @pytest.mark.parametrize("epsilon", [1e-8, 0.3])
     def test_released_epsilon(self, seed, epsilon):
         problem = random_problem(seed, noise=0.5)  # with noise the largest likelihood of a path is not 1

@@ -6,7 +6,7 @@ import pytest
 
 import ddopg.core.surrogate as S
 from ddopg.config import SurrogateConfig
-from ddopg.core.time_grid import TimeGrid, choose_stride, choose_times, cut_padding, stack, subsample
+from ddopg.core.time_grid import TimeGrid, choose_stride, choose_times, find_real_steps, stack, subsample
 from ddopg.core.types import make_trajectory
 from ddopg.policies import linear
 
@@ -57,23 +57,25 @@ def test_stacked_rows_are_filled_up_with_dead_ones():
     assert rows.rewards.tolist() == [[3], [6], [0]]
 
 
-@pytest.mark.parametrize(("longest", "steps"), [(1, 4), (4, 4), (5, 13), (13, 13)])
-def test_short_episodes_are_cut_to_a_quarter_of_the_horizon(longest, steps):
-    grid = TimeGrid(13, 0, 1, 1.0)
-    lengths = (1, longest)
-    paths = [make_trajectory([1, 0], np.ones((n, 1)), np.ones((n, 1)), [1] * n, horizon=13) for n in lengths]
+@pytest.mark.parametrize(("longest", "room"), [(1, 5), (4, 5), (5, 9), (8, 9), (9, 18), (13, 18)])
+def test_the_steps_that_count_are_found_and_padded_to_few_sizes(longest, room):
+    grid = TimeGrid(12, 0, 1, 1.0)
+    lengths = (1, min(longest, 12), max(longest - 12, 0))  # of three rows with 12 places each
+    paths = [
+        make_trajectory([1, 0], np.ones((n, 1)), np.ones((n, 1)), [1] * n, horizon=12) for n in lengths if n
+    ]
     rows = stack([subsample(path, grid) for path in paths], number=3)
-    cut = cut_padding(rows, grid)
-    assert cut.observations.shape == cut.actions.shape == (3, steps, 1)
-    assert cut.step_counts.sum(axis=1).tolist() == [1, longest, 0]
-    assert cut.rewards is rows.rewards
+    expected = [0, *range(12, 12 + lengths[1]), *range(24, 24 + lengths[2])]
+    places = find_real_steps(rows, grid)
+    assert places.tolist() == expected + [36] * (room - len(expected))
 
 
-def test_paths_at_chosen_times_are_not_cut():
-    grid = TimeGrid(12, 4, 3, 1.0)
-    path = make_trajectory([1, 0], np.ones((1, 1)), np.ones((1, 1)), [1], horizon=12)
-    rows = stack([subsample(path, grid)], number=2)
-    assert cut_padding(rows, grid) is rows
+def test_full_rows_and_paths_at_chosen_times_are_taken_as_they_are():
+    path = make_trajectory([1, 0], np.ones((12, 1)), np.ones((12, 1)), [1] * 12, horizon=12)
+    whole, chosen = TimeGrid(12, 0, 1, 1.0), TimeGrid(12, 4, 3, 1.0)
+    assert find_real_steps(stack([subsample(path, whole)] * 3, number=3), whole) is None
+    assert find_real_steps(stack([subsample(path, whole)], number=3), whole) is not None
+    assert find_real_steps(stack([subsample(path, chosen)], number=3), chosen) is None
 
 
 def test_a_compared_action_counts_for_all_the_steps_it_stands_for():

@@ -22,7 +22,7 @@ from ddopg.core.types import Estimate, SurrogateData
 from ddopg.errors import ConfigError, require
 from ddopg.policies import Policy
 
-MAX_ACTIVATIONS = 2**19  # of a layer (2 MB) that are computed in one piece
+MAX_ACTIVATIONS = 2**20  # of a layer (4 MB) that are computed in one piece
 MIN_DEVIATION = 1e-4  # objective scales: data whose returns are all the same show no variance at all
 
 
@@ -144,29 +144,73 @@ def make_log_weights_fn(
 ) -> Callable[[Array], Array]:
     """θ ↦ log w̃ of every trajectory and time (N, K): the hot loop of the search.
 
-    Observations and actions are laid out feature by feature once, before any loop. Where the activations of all
-    trajectories would not stay in the cache, they are computed trajectory by trajectory, and again for the gradient.
+    Observations and actions are laid out feature by feature once, before any loop, and of whole paths only the steps
+    that count (`data.real`). Where the activations of all trajectories would not stay in the cache, they are computed
+    trajectory by trajectory, and again for the gradient.
     """
     number, steps = data.step_counts.shape
-    distances = partial(_distances, policy, config)
-    arrays = (data.observations, data.actions)
-    flat = tuple(array.reshape(-1, array.shape[-1]).T for array in arrays)  # (F, N·T)
-    stacked = tuple(array.transpose(0, 2, 1) for array in arrays)  # (N, F, T)
-
-    def at_once(theta: Array) -> Array:
-        return distances(theta, *flat)
-
-    def one_by_one(theta: Array) -> Array:
-        return jax.lax.map(lambda one: jax.checkpoint(distances)(theta, *one), stacked)
-
-    of_all = at_once if number * steps * policy.width <= MAX_ACTIVATIONS else one_by_one
+    at_hand = number * steps if data.real is None else len(data.real)
+    if at_hand * policy.width > MAX_ACTIVATIONS:
+        of_paths = _likelihoods_one_by_one(policy, data, config)
+    elif data.real is None:
+        of_paths = _likelihoods_at_once(policy, data, config)
+    else:
+        of_paths = _likelihoods_of_real_steps(policy, data, data.real, config)
 
     def log_weights(theta: Array) -> Array:
-        log_pi = -0.5 * of_all(theta).reshape(number, steps)
-        log_p = data.inverse_temperature * _sum_log_densities(log_pi, data.step_counts, config)
+        log_p = data.inverse_temperature * of_paths(theta)
         return log_surrogate_weights(log_p, data.log_q, config.weight_cap)
 
     return log_weights
+
+
+def _likelihoods_at_once(
+    policy: Policy, data: SurrogateData, config: SurrogateConfig
+) -> Callable[[Array], Array]:
+    """θ ↦ log-likelihoods (N, K), all steps in one piece."""
+    columns = tuple(_flatten_steps(array).T for array in (data.observations, data.actions))  # (F, N·T)
+
+    def of_paths(theta: Array) -> Array:
+        log_pi = -0.5 * _distances(policy, config, theta, *columns).reshape(data.step_counts.shape)
+        return _sum_log_densities(log_pi, data.step_counts, config)
+
+    return of_paths
+
+
+def _likelihoods_one_by_one(
+    policy: Policy, data: SurrogateData, config: SurrogateConfig
+) -> Callable[[Array], Array]:
+    """θ ↦ log-likelihoods (N, K), trajectory by trajectory; what the gradient needs is computed again."""
+    stacked = tuple(array.transpose(0, 2, 1) for array in (data.observations, data.actions))  # (N, F, T)
+    distances = partial(_distances, policy, config)
+
+    def of_paths(theta: Array) -> Array:
+        log_pi = -0.5 * jax.lax.map(lambda one: jax.checkpoint(distances)(theta, *one), stacked)
+        return _sum_log_densities(log_pi, data.step_counts, config)
+
+    return of_paths
+
+
+def _likelihoods_of_real_steps(
+    policy: Policy, data: SurrogateData, real: Array, config: SurrogateConfig
+) -> Callable[[Array], Array]:
+    """θ ↦ log-likelihoods (N, 1) of whole paths, from the steps that count alone."""
+    number, steps = data.step_counts.shape
+    places = jnp.minimum(real, number * steps - 1)
+    columns = tuple(_flatten_steps(array)[places].T for array in (data.observations, data.actions))  # (F, M)
+    counts = jnp.where(real < number * steps, data.step_counts.reshape(-1)[places], 0.0)
+
+    def of_paths(theta: Array) -> Array:
+        log_pi = -0.5 * _distances(policy, config, theta, *columns)
+        sums = jax.ops.segment_sum(counts * log_pi, places // steps, number, indices_are_sorted=True)
+        return sums[:, None]
+
+    return of_paths
+
+
+def _flatten_steps(array: Array) -> Array:
+    """(N, T, F) as (N·T, F)."""
+    return array.reshape(-1, array.shape[-1])
 
 
 def log_weights(policy: Policy, theta: Array, data: SurrogateData, config: SurrogateConfig) -> Array:

@@ -18,7 +18,7 @@ from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import scale_params
 from ddopg.core.selection import Selection
 from ddopg.core.surrogate import length_scales, log_likelihoods
-from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride, cut_padding
+from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride, find_real_steps
 from ddopg.core.types import HostOrDevice, SurrogateData
 from ddopg.policies import Policy
 
@@ -46,6 +46,7 @@ class Inputs(NamedTuple):
     slots: HostOrDevice  # (N,) of the selected trajectories; any for rows of padding
     counts: HostOrDevice  # (N,)
     paths: SubsampledTrajectory  # stacked, N rows
+    real: HostOrDevice | None  # (M,) places of the steps that count, of whole paths
 
 
 def prepare(
@@ -81,7 +82,8 @@ def prepare(
     cache.complete(slots, paths)
     padded, counts = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
     padded[: len(slots)], counts[: len(slots)] = slots, selection.counts
-    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, cut_padding(paths, grid))
+    real = find_real_steps(paths, grid)
+    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths, real)
     return _surrogate_data(inputs, policy, config.surrogate), cache
 
 
@@ -190,4 +192,5 @@ def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> 
         log_q=log_q,
         counts=counts,
         inverse_temperature=inverse_temperature,
+        real=inputs.real,
     )

@@ -83,23 +83,29 @@ def stack(rows: Sequence[SubsampledTrajectory], number: int) -> SubsampledTrajec
     return SubsampledTrajectory(*(padded(parts) for parts in zip(*rows, strict=True)))
 
 
-def cut_padding(stacked: SubsampledTrajectory, grid: TimeGrid) -> SubsampledTrajectory:
-    """Whole paths (T = H), cut to a quarter of the horizon where all of them end before it.
-
-    Short episodes then cost a quarter, and no more than two sizes are compiled. Paths at chosen times stay whole.
+def find_real_steps(stacked: SubsampledTrajectory, grid: TimeGrid) -> np.ndarray | None:
+    """Find the steps of whole paths that count, as places in the flattened arrays (N·T): only they cost time.
 
     Args:
-        stacked: trajectories as rows of NumPy arrays.
+        stacked: trajectories as rows of NumPy arrays, those of padding without steps.
         grid: the times of these rows.
+
+    Returns:
+        The places, (M,), filled up with N·T to an eighth, a quarter, a half or three quarters of N·T, so that few
+        sizes are compiled. None where more than that is real, and for paths at chosen times, which are short.
     """
-    longest, quarter = int(np.count_nonzero(stacked.step_counts, axis=1).max()), -(-grid.horizon // 4)
-    if grid.decisions or longest > quarter:
-        return stacked
-    return stacked._replace(
-        observations=stacked.observations[:, :quarter],
-        actions=stacked.actions[:, :quarter],
-        step_counts=stacked.step_counts[:, :quarter],
+    if grid.decisions:
+        return None
+    counts = stacked.step_counts.reshape(-1)
+    real = np.flatnonzero(counts)
+    room = next(
+        (size for share in (8, 4, 2, 4 / 3) if len(real) <= (size := math.ceil(counts.size / share))), None
     )
+    if room is None:
+        return None
+    places = np.full(room, counts.size, np.int32)
+    places[: len(real)] = real
+    return places
 
 
 def choose_times(horizon: int, decisions: int, stride: int) -> np.ndarray:

@@ -97,6 +97,9 @@ class SurrogateData(NamedTuple):
     log_q: Array  # (N, K) their log mixture over the policies
     counts: Array  # (N,) how often each was drawn; 0 marks a padding row
     inverse_temperature: Array  # () factor on every log-likelihood: 1 where Σ is given, else from the data
+    real: Array | None = (
+        None  # (M,) the steps of whole paths that count, as places in (N·T); beyond it padding
+    )
     score_norms: Array | None = (
         None  # (N, K) squared, at the policy in question, where an estimator asks for them
     )
