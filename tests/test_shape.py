@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "ddopg"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 BASE = {"_version", "errors"}
-SETTINGS = BASE | {"config", "policies"}
+SETTINGS = BASE | {"config", "parameters", "policies", "controllers"}
 LEARNER = SETTINGS | {"core", "envs", "rollouts", "storage", "support", "callbacks"}
 
 LAYERS = {
@@ -26,7 +26,9 @@ LAYERS = {
     "errors": set(),
     "numpy_policy": set(),  # one file that a robot can have alone
     "config": BASE,
-    "policies": BASE | {"config", "support"},
+    "parameters": BASE,
+    "policies": BASE | {"config", "parameters", "support"},
+    "controllers": BASE | {"config", "parameters", "policies", "support"},
     "support": BASE | {"config"},
     "core": SETTINGS | {"support"},
     "envs": BASE | {"core", "support"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from ddopg.policies import Policy
 from ddopg.rollouts.budget import Budget
 from ddopg.rollouts.scheduling import Place, RolloutQueue, ask_ahead, open_runner, resolve_place
 from ddopg.rollouts.spec import RolloutSpec
-from ddopg.storage.policy_file import TrainedPolicy, load
+from ddopg.storage.policy_file import TrainedPolicy, load, show_parameters
 from ddopg.storage.run_store import RunStore
 from ddopg.support.compilation import keep_compiled_programs
 from ddopg.support.display import show_progress
@@ -73,7 +73,8 @@ class Proposal(Shown):
 
     def _facts(self) -> dict[str, Any]:
         about = {"number": self.number, "purpose": self.purpose}
-        return about | {"parameters": len(self.theta), "seed": self.seed}
+        size: Any = show_parameters(self._trained.policy, self.theta) or len(self.theta)
+        return about | {"parameters": size, "seed": self.seed}
 
     def act(self, observation: Any) -> np.ndarray:
         """The action for one observation.
@@ -86,8 +87,22 @@ class Proposal(Shown):
 
         Raises:
             ObservationError: if the observation has another size, or is not finite and there is no safe action.
+            ConfigError: if the policy has a memory: then `begin` gives what acts.
         """
         return self._trained.act(observation)
+
+    def begin(self) -> Callable[[Any], np.ndarray]:
+        """Begin an episode: what it returns acts, and remembers where the policy has a memory.
+
+        Returns:
+            A function from one observation (O,) to the action (A,), for the observations of one episode in order.
+        """
+        return self._trained.begin()
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters of a controller in real units, by name, fixed ones included; empty for a network."""
+        return self._trained.parameters
 
     def trajectory(
         self, observations: Any, actions: Any, rewards: Any, terminated: bool = False
@@ -138,7 +153,9 @@ class DDOPG(Shown):
         horizon: the longest episode, in steps; it also overrides the time limit of `env`.
         preset: `default`, `critic`, `paper` or `released`.
         config: a whole configuration, instead of a preset.
-        policy: a policy class of your own (`ddopg.policies.custom`) in the place of the configured network.
+        policy: a controller (`ddopg.controllers`), or a policy class of your own (`ddopg.policies.custom`), in the
+            place of the configured network. Its actions are clipped to the action range; the configured `policy`
+            settings, squashing among them, are the network's.
         seed: the same seed, configuration and machine give the same run, bit for bit.
         isolate: run the environment, given by its id, in a process of its own, which may hang or die.
         run_directory: every rollout told is kept there, safe before `tell` returns; `DDOPG.resume` goes on with it.
@@ -281,7 +298,14 @@ class DDOPG(Shown):
             "a run is recorded from its beginning; make a new DDOPG with run_directory=...",
         )
         own_policy = self._network.size if self._network else 0
-        about = Description(self.problem, self.config, self.environment, command or {}, own_policy=own_policy)
+        about = Description(
+            self.problem,
+            self.config,
+            self.environment,
+            command or {},
+            own_policy=own_policy,
+            parameters=self.policy.parameters,
+        )
         self.store = RunStore.create(Path(run_directory), about, self.state)
 
     def close(self) -> None:
@@ -433,12 +457,14 @@ class DDOPG(Shown):
 
         Args:
             observation: one observation (O,), or a batch of them (B, O).
-            state: handed back as it is; the policy has no memory.
-            episode_start: not used.
+            state: what a policy with a memory returned for the observation before; None at the start of an episode.
+                A policy without a memory hands it back as it is.
+            episode_start: whether an episode starts with this observation, one for all or one per row: the memory
+                then starts anew.
             deterministic: not used; the policy always is.
 
         Returns:
-            The action (A,), or actions (B, A), within the action range; and `state`.
+            The action (A,), or actions (B, A), within the action range; and the state for the next call.
 
         Raises:
             ObservationError: if the observation has another size, or is not finite and there is no safe action.

@@ -30,6 +30,9 @@ class PolicyConfig:
     squash: bool = False
     """Send the output through tanh onto the action range. Off: raw output, as in the released code (the paper is
     silent)."""
+    controller: str = ""
+    """A ready-made controller in the place of the network, such as `oscillator`; the table is
+    `ddopg.controllers.READY_MADE`. Empty: the network. Not in the paper."""
 
     def __post_init__(self) -> None:
         require(

@@ -62,7 +62,8 @@ class Policy:
         if self.linear_path:
             shapes[-1] = (sizes[-2] + sizes[0], sizes[-1])
         count = sum((rows + 1) * columns for rows, columns in shapes)
-        if "own_policy" in description or theta.shape != (count,) or not np.isfinite(theta).all():
+        own = "own_policy" in description or policy.get("controller")
+        if own or theta.shape != (count,) or not np.isfinite(theta).all():
             raise ValueError(
                 f"expected {count} finite parameters of a plain network, found {theta.size} others"
             )

@@ -62,6 +62,8 @@ class Train:
     """The same seed, options and machine give the same run."""
     preset: PresetName = "default"
     """Where the options below start from."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """A ready-made controller in the place of the network: oscillator."""
     config_file: Annotated[Path | None, tyro.conf.arg(name="config", metavar="FILE")] = None
     """A preset file (.toml or .json), as `ddopg tune` writes one: a preset and what is changed of it."""
     out: Path | None = None

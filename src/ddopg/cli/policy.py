@@ -29,12 +29,13 @@ def evaluate(command: Evaluate) -> None:
     env = _make_environment(trained, command.env)
     returns = evaluate_policy(env, trained, command.episodes, command.seed)
     if command.json:
-        print(json.dumps(_summarise(env, returns)))
+        print(json.dumps(_summarise(env, returns) | _parameters_of(trained)))
         return
     print(
         f"mean return {returns.mean():.6g} ± {returns.std():.4g} (sd), worst {returns.min():.6g}, "
         f"best {returns.max():.6g}, over {len(returns)} fresh episodes"
     )
+    print_parameters(trained)
 
 
 def play(command: Play) -> None:
@@ -101,6 +102,19 @@ def _summarise(env: gym.Env, returns: np.ndarray) -> dict[str, object]:
         "returns": returns.tolist(),
         "version": __version__,
     }
+
+
+def print_parameters(trained: TrainedPolicy) -> None:
+    """Print the parameters of a controller, one a line, with their units; nothing for a network."""
+    width = max(map(len, trained.parameters), default=0)
+    for each, value in zip(trained.policy.parameters, trained.parameters.values(), strict=True):
+        print(
+            f"  {each.name:<{width}} = {value:.6g} {each.unit}".rstrip() + (" (fixed)" if each.fixed else "")
+        )
+
+
+def _parameters_of(trained: TrainedPolicy) -> dict[str, object]:
+    return {"parameters": trained.parameters} if trained.parameters else {}
 
 
 def _make_environment(trained: TrainedPolicy, name: str | None, **options: str) -> gym.Env:

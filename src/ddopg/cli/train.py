@@ -18,7 +18,9 @@ from ddopg.agent import DDOPG
 from ddopg.callbacks import callback_scope
 from ddopg.cli.evaluation import Evaluator, require_env, require_store, save_policy
 from ddopg.cli.options import Resume, Train
+from ddopg.cli.policy import print_parameters
 from ddopg.cli.stored_command import RunBudget, choose_budget, command_to_store, make_budget, stored_command
+from ddopg.config import Config
 from ddopg.envs.adapter import make
 from ddopg.envs.checks import check_contract
 from ddopg.envs.isolation import Isolated
@@ -28,6 +30,7 @@ from ddopg.loggers import Logger, Logging, loggers_for
 from ddopg.rollouts.scheduling import OnRay, Place, resolve_place
 from ddopg.rollouts.workers import ray_cluster
 from ddopg.storage import exports
+from ddopg.support.records import change
 from ddopg.support.signals import TimeUp, deadline, shielded, termination_raises
 
 
@@ -40,7 +43,7 @@ def train(command: Train) -> None:
     _check_environment(command)
     agent = DDOPG(
         command.env,
-        config=command.config,
+        config=_choose_config(command),
         seed=command.seed,
         horizon=command.horizon,
         isolate=command.isolate,
@@ -153,6 +156,13 @@ def _check_environment(command: Train) -> None:
     )
 
 
+def _choose_config(command: Train) -> Config:
+    """The configuration with the controller that was asked for."""
+    if command.policy is None:
+        return command.config
+    return change(command.config, {"policy.controller": command.policy})
+
+
 def _choose_place(command: Train) -> Place:
     """Where the rollouts are played, if that can be."""
     if command.ray:
@@ -198,6 +208,7 @@ def _report(session: Session) -> None:
         f"{_count_failures(agent)}",
         highlight=False,
     )
+    print_parameters(agent.incumbent)
     places = (
         ("policy", directory / exports.POLICY),
         ("picture", directory / exports.CURVE),

@@ -109,7 +109,8 @@ def init(policy: Policy, config: Config, seed: int) -> State:
         memory=Memory(),
         centre=theta,
         ema_params=theta,
-        param_sensitivity=np.zeros(policy.size, np.float32),
+        # Parameters that are declared have a scale from the beginning: the unit of their coordinates.
+        param_sensitivity=(np.ones if policy.parameters else np.zeros)(policy.size, np.float32),
         opt_state=None,
         return_bound=0.0,
         incumbent=Incumbent(theta, -np.inf),
@@ -211,7 +212,9 @@ def _take_turn(
     state = _remember(state, proposal, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return Turn(state, _info_of_design(state, trajectory), cache)
-    if config.critic.updates:
+    if (
+        config.critic.updates and policy.recurrence is None
+    ):  # values of observations alone say nothing of a memory
         state = state._replace(critic=learn_values(state, policy, config))
     surrogate = build_surrogate_data(state, policy, config, cache)
     state = state._replace(return_bound=_refresh_bound(state, config))
@@ -239,7 +242,7 @@ def _remember(
     starting = memory.size <= config.design.policies
     by_rollout = config.incumbent.rule == "rollout" and not config.incumbent.ema_rate
     better = (starting or by_rollout) and value > state.incumbent.value
-    if config.search.scale_by_sensitivity:
+    if config.search.scale_by_sensitivity and not policy.parameters:
         sensitivity = param_sensitivity(policy, trajectory)
         if not policy.linear:  # what a parameter does depends on the others: a constant policy's do nothing
             typical = trajectory._replace(theta=initial_params(policy, state.seed))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ddopg.core.problem import Problem
+from ddopg.core.replay import begin_episode, respond_to_batch
 from ddopg.errors import ObservationError, require
 from ddopg.policies import Policy
 
@@ -89,11 +90,81 @@ def answer(
     Raises:
         ObservationError: where there is no answer and no safe action.
     """
+    finite = _look_at(observations, safe_action)
+    with np.errstate(over="ignore", invalid="ignore"):
+        actions = np.asarray(policy.act(theta, observations))
+    return _replace(observations, finite, actions, safe_action)
+
+
+def answer_with_memory(
+    policy: Policy, theta: np.ndarray, state: Any, observations: np.ndarray, safe_action: SafeAction
+) -> tuple[np.ndarray, np.ndarray]:
+    """`answer` of a policy with a memory, which it hands on.
+
+    Args:
+        policy: the policy class.
+        theta: its parameters, (D,).
+        state: what it remembers, (S,), or (B, S) for a batch; None at the start of an episode.
+        observations: (O,) or (B, O), float32.
+        safe_action: what to answer where an observation, or the policy's answer to it, is not finite; the memory then
+            stays as it was.
+
+    Returns:
+        Actions (A,) or (B, A), and what is remembered after them.
+
+    Raises:
+        ObservationError: where there is no answer and no safe action, or the state has another shape.
+    """
+    assert policy.recurrence is not None
+    size, rows = policy.recurrence.size, observations.reshape(-1, observations.shape[-1])
+    fresh = state is None
+    before = np.tile(begin_episode(policy, theta), (len(rows), 1)) if fresh else np.asarray(state, np.float32)
+    require(
+        before.size == len(rows) * size,
+        f"the state of this policy has {size} numbers per observation, got shape {before.shape} for {len(rows)} "
+        "observations; give what the last call returned, or None at the start of an episode",
+        ObservationError,
+    )
+    before = before.reshape(len(rows), size)
+    finite = _look_at(rows, safe_action)
+    known = np.where(finite, rows, 0.0).astype(np.float32)
+    after, actions = respond_to_batch(policy, theta, before, known)
+    assert after is not None
+    sound = finite.all(axis=-1) & np.isfinite(actions).all(axis=-1)
+    actions = _replace(rows, finite, actions, safe_action)
+    shape = observations.shape[:-1]
+    kept = np.where(sound[:, None], after, before)
+    return actions.reshape(*shape, -1), kept.reshape(*shape, -1)
+
+
+def restart_memory(policy: Policy, theta: np.ndarray, state: Any, episode_start: Any) -> Any:
+    """The state with that of a new episode where one starts.
+
+    Args:
+        policy: the policy class.
+        theta: its parameters, (D,).
+        state: what it remembers, (S,) or (B, S), or None.
+        episode_start: whether an episode starts, one for all or one per row, (B,); None: none does.
+    """
+    if state is None or episode_start is None:
+        return state
+    starts = np.asarray(episode_start, bool)
+    starts = starts.reshape(-1, 1) if np.ndim(state) > 1 else starts.reshape(-1)[:1]
+    return np.where(starts, begin_episode(policy, theta), np.asarray(state, np.float32))
+
+
+def _look_at(observations: np.ndarray, safe_action: SafeAction) -> np.ndarray:
+    """Which numbers are finite; an error where one is not, and there is no safe action."""
     finite = np.isfinite(observations)
     if safe_action is None and not finite.all():
         raise _bad_observation(observations, finite.all(axis=-1))
-    with np.errstate(over="ignore", invalid="ignore"):
-        actions = np.asarray(policy.act(theta, observations))
+    return finite
+
+
+def _replace(
+    observations: np.ndarray, finite: np.ndarray, actions: np.ndarray, safe_action: SafeAction
+) -> np.ndarray:
+    """The safe action where an observation, or the answer to it, is not finite."""
     answered = np.isfinite(actions)
     if finite.all() and answered.all():
         return actions

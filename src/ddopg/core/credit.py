@@ -10,6 +10,7 @@ import numpy as np
 
 from ddopg.core.imitation import root_mean_square
 from ddopg.core.problem import Problem
+from ddopg.core.replay import act_along
 from ddopg.core.state import Proposal, State, require_waiting
 from ddopg.core.types import Trajectory
 from ddopg.errors import TrajectoryError, require
@@ -59,7 +60,7 @@ def describe_deviation(trajectory: Trajectory, policy: Policy, problem: Problem)
     steps = trajectory.length
     # The padding is answered too: rows of one number are compiled once where the policy is a user's own.
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows differs, and is said
-        own = np.asarray(policy.act(trajectory.theta, trajectory.observations))[:steps]
+        own = np.asarray(act_along(policy, trajectory.theta, trajectory.observations))[:steps]
         shown, inside = trajectory.actions[:steps], np.clip(own, problem.low, problem.high)
         apart = np.minimum(root_mean_square(shown - own), root_mean_square(shown - inside))
     if np.all(apart <= SUSPICIOUS * np.asarray(policy.action_scale)):

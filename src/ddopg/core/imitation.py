@@ -17,6 +17,7 @@ from jax import Array
 
 from ddopg.core.param_scaling import param_scale, param_sensitivity
 from ddopg.core.problem import Problem
+from ddopg.core.replay import act_along
 from ddopg.core.types import Trajectory, check_trajectory
 from ddopg.errors import TrajectoryError, require
 from ddopg.policies import Policy
@@ -75,7 +76,7 @@ def fit_policy(policy: Policy, trajectory: Trajectory) -> Fit:
     theta = trajectory.theta if size else fit_params(policy, trajectory)
     steps = trajectory.length
     shown = trajectory.actions[:steps]
-    misfit = root_mean_square(shown - policy.act(theta, trajectory.observations[:steps]))
+    misfit = root_mean_square(shown - act_along(policy, theta, trajectory.observations[:steps]))
     unexplained, all_of_it = np.mean(np.square(misfit)), np.mean(np.square(shown - shown.mean(axis=0)))
     if unexplained <= np.finfo(np.float32).eps:
         explained = 1.0
@@ -92,16 +93,20 @@ def root_mean_square(apart: Any) -> np.ndarray:
 def fit_params(policy: Policy, trajectory: Trajectory) -> np.ndarray:
     """θ that minimises the mean squared difference between its actions and those of the trajectory, (D,)."""
     keys = jax.random.split(jax.random.key(0), STARTS)
-    starts = [jnp.zeros(policy.size)] if policy.linear else [policy.init(key) for key in keys]
+    known = policy.linear or policy.parameters  # one place to begin with
+    starts = [jnp.zeros(policy.size)] if known else [policy.init(key) for key in keys]
     arrays = (trajectory.observations, trajectory.actions, trajectory.alive)
     found = [
         _descend(policy, jnp.asarray(start), _scale(policy, start, trajectory), *arrays) for start in starts
     ]
-    return np.asarray(min(found, key=lambda one: float(one[1]))[0], np.float32)
+    best = np.asarray(min(found, key=lambda one: float(one[1]))[0], np.float32)
+    return best if policy.limits is None else np.clip(best, *policy.limits)
 
 
 def _scale(policy: Policy, theta: Any, trajectory: Trajectory) -> np.ndarray:
-    """What a parameter does on this path; one that does nothing keeps its value."""
+    """What a parameter does on this path; one that does nothing keeps its value. Declared ones have their scale."""
+    if policy.parameters:
+        return np.ones(policy.size, np.float32)
     return param_scale(param_sensitivity(policy, trajectory._replace(theta=np.asarray(theta, np.float32))))
 
 
@@ -120,7 +125,11 @@ def _descend(
                 jnp.square((policy.act(theta, observation) - action) / jnp.asarray(policy.action_scale))
             )
 
-        each = jax.vmap(apart)(observations, actions)
+        if policy.recurrence is None:
+            each = jax.vmap(apart)(observations, actions)
+        else:
+            errors = act_along(policy, theta, observations) - actions
+            each = jnp.sum(jnp.square(errors / jnp.asarray(policy.action_scale)[None, :]), axis=1)
         return jnp.sum(jnp.where(alive, each, 0.0)) / jnp.sum(alive) + RIDGE * jnp.mean(jnp.square(scaled))
 
     slope = optax.value_and_grad_from_state(loss)

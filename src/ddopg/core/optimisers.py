@@ -45,6 +45,7 @@ def maximise(
     optimiser: optax.GradientTransformation,
     opt_state: OptState,
     config: SearchConfig,
+    box: tuple[Array, Array] | None = None,
 ) -> Search:
     """θ ← θ + optimiser(∇ objective(θ)) until the objective is flat, the steps are used, or it is not finite.
 
@@ -54,6 +55,7 @@ def maximise(
         optimiser: an optax transformation.
         opt_state: its state.
         config: `steps`, `tolerance`, `window` and `radius`.
+        box: the smallest and the largest θ, (D,) each, which no step leaves; None where there are none.
 
     Returns:
         Where the search ended, and how.
@@ -78,6 +80,7 @@ def maximise(
         updates, moved = optimiser.update(gradient, opt_state, theta)
         keep = finite & ~flat
         inside = clip_to_ball(config.radius, first, optax.apply_updates(theta, updates))
+        inside = inside if box is None else jnp.clip(inside, *box)
         theta = jnp.where(keep, inside, theta)
         opt_state = jax.tree.map(lambda new, old: jnp.where(keep, new, old), moved, opt_state)
         outcome = jnp.where(

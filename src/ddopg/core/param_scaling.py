@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ddopg.core.replay import raw_along
 from ddopg.core.types import HostOrDevice, Trajectory
 from ddopg.policies import Policy
 
@@ -82,6 +83,9 @@ def raw_output_size(theta: Array, scale: Array, outputs: int) -> Array:
 
 @partial(jax.jit, static_argnames="policy")
 def _sensitivity(policy: Policy, theta: Array, observations: Array, alive: Array) -> Array:
-    jacobians = jax.vmap(jax.jacrev(policy.raw), in_axes=(None, 0))(theta, observations)  # (H, A, D)
+    if policy.recurrence is None:
+        jacobians = jax.vmap(jax.jacrev(policy.raw), in_axes=(None, 0))(theta, observations)  # (H, A, D)
+    else:
+        jacobians = jax.jacfwd(partial(raw_along, policy))(theta, observations)
     each = jnp.sum(jnp.square(jacobians), axis=1)
     return jnp.sum(jnp.where(alive[:, None], each, 0.0), axis=0) / jnp.sum(alive)

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ddopg.config import Config
+from ddopg.controllers import READY_MADE
 from ddopg.core.problem import Problem
+from ddopg.errors import unknown
 from ddopg.policies import Policy, make_policy
 
 
 def build_policy(problem: Problem, config: Config, network: Policy | None = None) -> Policy:
-    """The policy class of a configuration on a problem, or a network of the user's own in its place."""
+    """The policy class of a configuration on a problem, or a class of the user's own in its place.
+
+    Raises:
+        UnknownNameError: if the configuration names a controller that does not exist.
+        SpaceError: if the policy does not fit the problem.
+    """
+    if network is None and config.policy.controller:
+        network = build_ready_made(config.policy.controller, problem)
     low, high = np.asarray(problem.low), np.asarray(problem.high)
     return make_policy(config.policy, problem.observation_size, low, high, network)
+
+
+@lru_cache(maxsize=64)
+def build_ready_made(name: str, problem: Problem) -> Policy:
+    """The controller of that name for a problem; the same record each time, so that nothing is compiled twice."""
+    if name not in READY_MADE:
+        raise unknown("controller", name, READY_MADE)
+    return READY_MADE[name](problem.observation_size, problem.low, problem.high)

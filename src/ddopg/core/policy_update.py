@@ -110,7 +110,7 @@ def improve(inputs: UpdateInputs, policy: Policy, config: UpdateConfig) -> Impro
         return gain - anneal_factor * saturation_penalty(theta, inputs.param_scale, data, policy, config)
 
     optimiser = _make_optimiser(jax.random.key(inputs.seed), start, scale, data, policy, config)
-    search = _search(value, start, scale, optimiser, inputs.opt_state, config)
+    search = _search(value, start, scale, optimiser, inputs.opt_state, config, policy.limits)
     restarted = inputs.starting | jnp.any(start != centre)
     rate = config.incumbent.ema_rate * pace
     ema_params = jnp.where(restarted, search.theta, ema_params + rate * (search.theta - ema_params))
@@ -236,12 +236,19 @@ def _search(
     optimiser: optax.GradientTransformation,
     opt_state: tuple[Array, ...] | None,
     config: UpdateConfig,
+    limits: tuple[np.ndarray, np.ndarray] | None,
 ) -> Search:
-    """Maximise over steps in the parameter scale, and say where that ends in parameters."""
+    """Maximise over steps in the parameter scale, within the limits, and say where that ends in parameters."""
     origin = jnp.zeros_like(start)
     state: OptState = optimiser.init(origin)
     if opt_state is not None:
         state = jax.tree.unflatten(jax.tree.structure(state), opt_state)
-    search = maximise(value, origin, optimiser, state, config.search)
+    box = None
+    if limits is not None:
+        low, high = (jnp.asarray(limit) for limit in limits)
+        box = ((low - start) / scale, (high - start) / scale)
+    search = maximise(value, origin, optimiser, state, config.search, box)
     leaves = tuple(jax.tree.leaves(search.opt_state))
-    return search._replace(theta=start + scale * search.theta, opt_state=leaves)
+    theta = start + scale * search.theta
+    theta = theta if limits is None else jnp.clip(theta, *limits)  # what rounding adds
+    return search._replace(theta=theta, opt_state=leaves)

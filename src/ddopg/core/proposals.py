@@ -15,6 +15,7 @@ from ddopg.config import Config
 from ddopg.core.param_scaling import param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.state import Proposal, State
+from ddopg.parameters import reflect
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
 
@@ -30,9 +31,12 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     place = k + state.added
 
     def proposal(purpose: str, theta: np.ndarray) -> Proposal:
-        return Proposal(k, theta.astype(np.float32), draw_seed(state.seed, k, "rollout"), purpose)
+        inside = theta if policy.limits is None else reflect(theta, policy.limits)
+        return Proposal(k, inside.astype(np.float32), draw_seed(state.seed, k, "rollout"), purpose)
 
-    if place < config.design.constants:
+    if policy.parameters and k == 0:
+        return proposal("design", initial_params(policy, state.seed))  # the user's own start
+    if place < config.design.constants and not policy.parameters:
         constant = sample_constant_policy(rng, policy.size, outputs)
         return proposal("design", constant if policy.bias else initial_params(policy, state.seed, k))
     scale = param_scale(state.param_sensitivity, policy.linear_params)

@@ -17,6 +17,7 @@ from jax import Array
 from ddopg.config import SurrogateConfig
 from ddopg.core import estimators
 from ddopg.core.acquisitions import OBJECTIVES, Belief
+from ddopg.core.replay import act_along
 from ddopg.core.time_grid import SubsampledTrajectory
 from ddopg.core.types import Estimate, SurrogateData
 from ddopg.errors import ConfigError, require
@@ -57,6 +58,9 @@ def log_likelihoods(
     Returns:
         The log-likelihood of the whole path (1,), or of each of its prefixes (K,).
     """
+    if policy.recurrence is not None:
+        apart = _replayed_distances(policy, config, theta, path.observations, path.actions, path.times)
+        return _sum_log_densities(-0.5 * apart, path.step_counts, config)
     log_pi = -0.5 * _distances(policy, config, theta, path.observations.T, path.actions.T)
     return _sum_log_densities(log_pi, path.step_counts, config)
 
@@ -65,6 +69,20 @@ def _distances(policy: Policy, config: SurrogateConfig, theta: Array, seen: Arra
     """‖(a − μ_θ(s))/σ‖² of M steps (M,), their observations (O, M) and actions (A, M) as columns."""
     z = (shown - policy.on_columns(theta, seen)) / length_scales(policy, config)[:, None]
     return jnp.sum(jnp.square(z), axis=0)
+
+
+def _replayed_distances(
+    policy: Policy,
+    config: SurrogateConfig,
+    theta: Array,
+    observations: Array,
+    actions: Array,
+    times: Array | None,
+) -> Array:
+    """‖(a − μ_θ(s₀ … s))/σ‖² of the steps compared (T,): a policy with a memory is played along all (H, O)."""
+    answers = act_along(policy, theta, observations)
+    answers = answers if times is None else answers[times]
+    return jnp.sum(jnp.square((actions - answers) / length_scales(policy, config)[None, :]), axis=1)
 
 
 def _sum_log_densities(log_pi: Array, step_counts: Array, config: SurrogateConfig) -> Array:
@@ -150,7 +168,9 @@ def make_log_weights_fn(
     """
     number, steps = data.step_counts.shape
     at_hand = number * steps if data.real is None else len(data.real)
-    if at_hand * policy.width > MAX_ACTIVATIONS:
+    if policy.recurrence is not None:
+        of_paths = _likelihoods_by_replay(policy, data, config)
+    elif at_hand * policy.width > MAX_ACTIVATIONS:
         of_paths = _likelihoods_one_by_one(policy, data, config)
     elif data.real is None:
         of_paths = _likelihoods_at_once(policy, data, config)
@@ -208,6 +228,19 @@ def _likelihoods_of_real_steps(
     return of_paths
 
 
+def _likelihoods_by_replay(
+    policy: Policy, data: SurrogateData, config: SurrogateConfig
+) -> Callable[[Array], Array]:
+    """θ ↦ log-likelihoods (N, K) of a policy that is played along whole paths, from their first step on."""
+
+    def of_paths(theta: Array) -> Array:
+        each = partial(_replayed_distances, policy, config, theta)
+        log_pi = -0.5 * jax.vmap(each)(data.observations, data.actions, data.times)
+        return _sum_log_densities(log_pi, data.step_counts, config)
+
+    return of_paths
+
+
 def _flatten_steps(array: Array) -> Array:
     """(N, T, F) as (N·T, F)."""
     return array.reshape(-1, array.shape[-1])
@@ -236,7 +269,9 @@ def add_score_norms(
     scores = differentiate(partial(log_likelihoods, policy), argnums=0)
     at, paths = (
         jax.lax.stop_gradient(theta),
-        SubsampledTrajectory(data.thetas, data.observations, data.actions, data.step_counts, data.rewards),
+        SubsampledTrajectory(
+            data.thetas, data.observations, data.actions, data.step_counts, data.rewards, data.times
+        ),
     )
     each = jax.vmap(lambda path: param_scale[None, :] * scores(at, path, config))(paths)
     return data._replace(score_norms=jnp.sum(jnp.square(each), axis=-1))
@@ -327,14 +362,26 @@ def fisher(policy: Policy, theta: Array, data: SurrogateData, config: SurrogateC
         data: the selected trajectories.
         config: the length-scale, which the fit to the data may have scaled.
     """
-    scales = length_scales(policy, config)
-    jacobian = jax.jacrev(lambda point, observation: policy.act(point, observation) / scales)
-    observations = data.observations.reshape(-1, data.observations.shape[-1])
     whole = log_weights(policy, theta, data, config)[:, -1]
     shares = estimators.normalised_weights(whole, data.counts)[:, None] * data.step_counts
-    slopes = jax.vmap(jacobian, in_axes=(None, 0))(theta, observations)
+    slopes = _slopes(policy, theta, data, length_scales(policy, config))
     total = jnp.einsum("t,tad,tae->de", shares.reshape(-1), slopes, slopes)
     return data.inverse_temperature * total / jnp.sum(shares)
+
+
+def _slopes(policy: Policy, theta: Array, data: SurrogateData, scales: np.ndarray) -> Array:
+    """∂μ_θ/∂θ of all N·T steps compared, in length-scales, (N·T, A, D)."""
+    if policy.recurrence is None:
+        jacobian = jax.jacrev(lambda point, observation: policy.act(point, observation) / scales)
+        observations = data.observations.reshape(-1, data.observations.shape[-1])
+        return jax.vmap(jacobian, in_axes=(None, 0))(theta, observations)
+
+    def answers(point: Array, observations: Array, times: Array | None) -> Array:
+        actions = act_along(policy, point, observations) / scales[None, :]
+        return actions if times is None else actions[times]
+
+    each = jax.vmap(jax.jacfwd(answers), in_axes=(None, 0, 0))(theta, data.observations, data.times)
+    return each.reshape(-1, *each.shape[2:])
 
 
 def length_scales(policy: Policy, config: SurrogateConfig) -> np.ndarray:

@@ -18,7 +18,7 @@ from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import scale_params
 from ddopg.core.selection import Selection
 from ddopg.core.surrogate import length_scales, log_likelihoods
-from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride, find_real_steps
+from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride, cut_replayed, find_real_steps
 from ddopg.core.types import HostOrDevice, SurrogateData
 from ddopg.policies import Policy
 
@@ -73,7 +73,8 @@ def prepare(
     rows, selection = config.selection.size, sample.selection
     chosen = [memory.trajectories[i] for i in selection.indices]
     stride = choose_stride(memory.longest, config.surrogate.decisions)
-    grid = TimeGrid(chosen[0].horizon, config.surrogate.decisions, stride, config.discount)
+    replayed = policy.recurrence is not None
+    grid = TimeGrid(chosen[0].horizon, config.surrogate.decisions, stride, config.discount, replayed)
     key = CacheKey(policy, config.surrogate, grid, rows)
     if cache is None or cache.key != key:
         cache = LogLikelihoodCache(key)
@@ -82,7 +83,10 @@ def prepare(
     cache.complete(slots, paths)
     padded, counts = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
     padded[: len(slots)], counts[: len(slots)] = slots, selection.counts
-    real = find_real_steps(paths, grid)
+    if policy.recurrence is not None:
+        paths, real = cut_replayed(paths, grid), None
+    else:
+        real = find_real_steps(paths, grid)
     inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths, real)
     return _surrogate_data(inputs, policy, config.surrogate), cache
 
@@ -193,4 +197,5 @@ def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> 
         counts=counts,
         inverse_temperature=inverse_temperature,
         real=inputs.real,
+        times=paths.times,
     )

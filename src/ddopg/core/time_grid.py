@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ class TimeGrid(NamedTuple):
     decisions: int
     stride: int
     discount: float
+    replayed: bool = False  # the policy has a memory: every observation is kept, whatever is compared
 
     @property
     def times(self) -> int:
@@ -35,6 +36,7 @@ class SubsampledTrajectory(NamedTuple):
         HostOrDevice  # (T,) steps of the episode that each compared action stands for; 0 after the end
     )
     rewards: HostOrDevice  # (K,)
+    times: HostOrDevice | None = None  # (T,) the steps compared, where a policy with a memory sees all (H, O)
 
 
 def subsample(trajectory: Trajectory, grid: TimeGrid, reward_scale: float = 1.0) -> SubsampledTrajectory:
@@ -46,7 +48,8 @@ def subsample(trajectory: Trajectory, grid: TimeGrid, reward_scale: float = 1.0)
         reward_scale: what counts as one reward; 1 unless rewards are of an extraordinary size.
 
     Returns:
-        The whole path (T = H, K = 1), or its actions at the chosen times only (T = K).
+        The whole path (T = H, K = 1), or its actions at the chosen times only (T = K). For a policy with a memory the
+        observations are whole all the same: it must see every step up to the last that is compared.
     """
     times = choose_times(grid.horizon, grid.decisions, grid.stride)
     edges = np.append(times, grid.horizon)
@@ -63,19 +66,23 @@ def subsample(trajectory: Trajectory, grid: TimeGrid, reward_scale: float = 1.0)
     def at_times(values: np.ndarray) -> np.ndarray:
         return values[np.minimum(times, grid.horizon - 1)] if grid.decisions else values
 
+    whole = grid.replayed and grid.decisions > 0
     return SubsampledTrajectory(
         thetas=trajectory.theta,
-        observations=at_times(trajectory.observations),
+        observations=trajectory.observations if whole else at_times(trajectory.observations),
         actions=at_times(trajectory.actions),
         step_counts=between(trajectory.alive, edges),
         rewards=between(rewards, spans),
+        times=np.minimum(times, grid.horizon - 1).astype(np.int32) if whole else None,
     )
 
 
 def stack(rows: Sequence[SubsampledTrajectory], number: int) -> SubsampledTrajectory:
     """One array of `number` rows for each part; missing rows are zero."""
 
-    def padded(parts: tuple[np.ndarray, ...]) -> np.ndarray:
+    def padded(parts: tuple[Any, ...]) -> np.ndarray | None:
+        if parts[0] is None:
+            return None
         out = np.zeros((number, *parts[0].shape), parts[0].dtype)
         out[: len(parts)] = np.concatenate(parts).reshape(-1, *parts[0].shape)
         return out
@@ -106,6 +113,37 @@ def find_real_steps(stacked: SubsampledTrajectory, grid: TimeGrid) -> np.ndarray
     places = np.full(room, counts.size, np.int32)
     places[: len(real)] = real
     return places
+
+
+def cut_replayed(stacked: SubsampledTrajectory, grid: TimeGrid) -> SubsampledTrajectory:
+    """What a policy with a memory replays, cut to a quarter of the horizon where nothing later is compared.
+
+    Short episodes then cost a quarter, and no more than two sizes are compiled.
+
+    Args:
+        stacked: trajectories as rows of NumPy arrays.
+        grid: the times of these rows.
+    """
+    quarter = -(-grid.horizon // 4)
+    if stacked.times is not None:
+        return _cut_replay(stacked, stacked.times, quarter)
+    longest = int(np.count_nonzero(stacked.step_counts, axis=1).max())
+    if grid.decisions or longest > quarter:
+        return stacked
+    return stacked._replace(
+        observations=stacked.observations[:, :quarter],
+        actions=stacked.actions[:, :quarter],
+        step_counts=stacked.step_counts[:, :quarter],
+    )
+
+
+def _cut_replay(stacked: SubsampledTrajectory, times: np.ndarray, quarter: int) -> SubsampledTrajectory:
+    """The observations up to the last step that is compared, where that is in the first quarter."""
+    if int(np.max(times, where=stacked.step_counts > 0, initial=0)) >= quarter:
+        return stacked
+    return stacked._replace(
+        observations=stacked.observations[:, :quarter], times=np.minimum(times, quarter - 1)
+    )
 
 
 def choose_times(horizon: int, decisions: int, stride: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from ddopg._version import __version__
 from ddopg.config import Config
 from ddopg.core.problem import Problem
 from ddopg.errors import TrajectoryError, require
+from ddopg.parameters import Parameter
 from ddopg.support.showing import show_line, show_table
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class SurrogateData(NamedTuple):
     score_norms: Array | None = (
         None  # (N, K) squared, at the policy in question, where an estimator asks for them
     )
+    times: Array | None = None  # (N, T) the steps compared, where a policy with a memory sees all (N, H, O)
 
     @property
     def returns(self) -> Array:
@@ -157,6 +159,7 @@ class Description(NamedTuple):
     command: dict[str, Any] = {}  # noqa: RUF012  what the command line was told
     version: str = __version__  # that wrote it
     own_policy: int = 0  # parameters of the user's own policy class; 0: the configured one
+    parameters: tuple[Parameter, ...] = ()  # those that a controller declares
 
 
 def compute_return(rewards: np.ndarray, discount: float = 1.0) -> float:

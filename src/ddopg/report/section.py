@@ -103,6 +103,8 @@ def explain_missing(reading: Reading) -> str:
     if size < config.design.policies:
         told = f"{size} of the {config.design.policies} rollouts of the initial design are there"
         return f"There is no surrogate yet: {told}."
+    if not reading.about.own_policy and build_policy(reading.about.problem, config).recurrence is not None:
+        return "The run's policy has a memory, which this page does not replay: no surrogate."
     if reading.about.own_policy:
         return "The run has a policy class of its own, which this page cannot act with: no surrogate."
     for kind, name, table in (

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from jax import Array
 
+from ddopg.core.replay import begin, respond
 from ddopg.core.types import Trajectory
 from ddopg.envs.base import Task, initial_observation
 from ddopg.envs.environment import Environment
@@ -90,23 +91,27 @@ def _run_episode(task: Task, policy: Policy, theta: Array, start: Any, horizon: 
     from ddopg.envs.jax_ops import JAX
 
     def goes_on(carry: tuple) -> Array:
-        count, ended, _, _ = carry
+        count, ended, *_ = carry
         return (count < horizon) & ~ended
 
     def step(carry: tuple) -> tuple:
-        count, _, state, rows = carry
+        count, _, state, remembered, rows = carry
         seen = task.observe(state, JAX).astype(jnp.float32)
         with jax.enable_x64(False):
-            action = jnp.asarray(policy.act(theta, seen), jnp.float32)
+            remembered, action = respond(policy, theta, remembered, seen)
+            action = jnp.asarray(action, jnp.float32)
         asked: Any = action.astype(start.dtype)
         after = task.step(state, asked, JAX)
         ended = task.terminated(after, JAX)
         reward, mark = task.reward(after, asked, JAX), jnp.where(ended, _LAST, _ALIVE)
         row = jnp.concatenate([seen.astype(start.dtype), asked, jnp.stack([reward, mark])])
-        return count + 1, ended, after, jax.lax.dynamic_update_slice(rows, row[None], (count, 0))
+        rows = jax.lax.dynamic_update_slice(rows, row[None], (count, 0))
+        return count + 1, ended, after, remembered, rows
 
     rows = jnp.zeros((horizon, task.observation_size + task.action_size + 2), start.dtype)
-    first = (0, jnp.bool_(False), task.start(start, JAX), rows)
+    with jax.enable_x64(False):
+        remembered = begin(policy, theta)
+    first = (0, jnp.bool_(False), task.start(start, JAX), remembered, rows)
     return jax.lax.while_loop(goes_on, step, first)[-1]
 
 
@@ -141,17 +146,17 @@ def _simulate(task: Task, policy: Policy, theta: Array, starts: Array, horizon: 
     from ddopg.envs.jax_ops import JAX
 
     def step(carry: tuple, _: None) -> tuple[tuple, Array]:
-        state, alive = carry
-        action = policy.act(theta, task.observe(state, JAX))
+        state, remembered, alive = carry
+        remembered, action = respond(policy, theta, remembered, task.observe(state, JAX))
         after = task.step(state, action, JAX)
         reward = jnp.where(alive, task.reward(after, action, JAX), 0.0)
         ended = alive & task.terminated(after, JAX)
         # A finished episode stays where it ended: physics run on could overflow, and 0 · ∞ is not 0.
         after = jax.tree.map(lambda new, old: jnp.where(alive, new, old), after, state)
-        return (after, alive & ~ended), reward
+        return (after, remembered, alive & ~ended), reward
 
     def one(start: Any) -> Array:
-        first = (task.start(start, JAX), jnp.bool_(True))
+        first = (task.start(start, JAX), begin(policy, theta), jnp.bool_(True))
         return jnp.sum(jax.lax.scan(step, first, None, length=horizon)[1])
 
     return jax.vmap(one)(starts)

@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from ddopg.core.problem import Problem
+from ddopg.core.replay import respond_to_batch
 from ddopg.core.types import Trajectory, compute_return, make_trajectory
 from ddopg.envs.adapter import problem_from_env, takes_unclipped_actions
 from ddopg.envs.base import initial_observation
@@ -212,9 +213,11 @@ def _play_together(
     alive, returns = np.ones(len(seeds), bool), np.zeros(len(seeds))
     reset: Any = envs.reset  # its hints allow one seed only
     observations, _ = call_env(partial(reset, seed=seeds), RESET, "reset", 0, seeds[0])
+    remembered: np.ndarray | None = None
     for step in range(problem.horizon):
         seen = np.asarray(observations, np.float32).reshape(len(seeds), -1)
-        actions = np.asarray(policy.act(theta, seen)).reshape(-1, *space.shape)
+        remembered, actions = respond_to_batch(policy, theta, remembered, seen)
+        actions = actions.reshape(-1, *space.shape)
         sent = np.clip(actions, space.low, space.high) if clip else actions.copy()  # which they may change
         observations, rewards, ended, cut, _ = call_env(
             partial(envs.step, sent), STEP, "step", step, seeds[0]

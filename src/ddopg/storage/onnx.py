@@ -18,7 +18,7 @@ from jax import Array
 
 from ddopg._version import __version__
 from ddopg.core.answers import float32_bounds
-from ddopg.errors import MissingPackageError
+from ddopg.errors import ArtefactError, MissingPackageError, require
 from ddopg.storage.policy_file import KEY, TrainedPolicy, describe
 from ddopg.support.compilation import in_float32
 from ddopg.support.files import write_atomically
@@ -43,13 +43,19 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
 
     Raises:
         MissingPackageError: without the extra `onnx`.
-        ArtefactError: if it cannot be written.
+        ArtefactError: if it cannot be written, or the policy has a memory.
 
     Example:
         >>> import ddopg
         >>> ddopg.deploy.to_onnx(ddopg.DDOPG("cartpole", seed=0).incumbent, "policy.onnx").name
         'policy.onnx'
     """
+    require(
+        trained.policy.recurrence is None,
+        "this policy has a memory, and an ONNX file of ddopg maps one observation to one action; take the policy "
+        "file, or the parameters (`trained.parameters`) and your own controller",
+        ArtefactError,
+    )
     try:
         from jax2onnx import to_onnx as convert
     except ImportError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,19 @@ import safetensors.numpy
 
 from ddopg._version import __version__
 from ddopg.config import Config
-from ddopg.core.answers import SafeAction, answer, choose_safe_action, clip_to_range, read_observations
+from ddopg.core.answers import (
+    SafeAction,
+    answer,
+    answer_with_memory,
+    choose_safe_action,
+    clip_to_range,
+    read_observations,
+    restart_memory,
+)
 from ddopg.core.policy_building import build_policy
 from ddopg.core.problem import Problem, problem_from_dict
 from ddopg.errors import ArtefactError, DDOPGError, ObservationError, require
+from ddopg.parameters import Parameter, parameters_from_dict, parameters_to_dict
 from ddopg.policies import Policy
 from ddopg.support.files import write_atomically
 from ddopg.support.records import from_dict, to_dict
@@ -57,6 +67,11 @@ class TrainedPolicy(NamedTuple):
         """The policy class that θ belongs to."""
         return build_policy(self.problem, self.config, self.network)
 
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters of a controller in real units, by name, fixed ones included; empty for a network."""
+        return self.policy.describe(self.theta)
+
     def __repr__(self) -> str:
         return show_line("TrainedPolicy", self._facts())
 
@@ -64,7 +79,8 @@ class TrainedPolicy(NamedTuple):
         return show_table("TrainedPolicy", self._facts())
 
     def _facts(self) -> dict[str, Any]:
-        return {"environment": self.environment, "parameters": len(self.theta), **self.note}
+        size: Any = show_parameters(self.policy, self.theta) or len(self.theta)
+        return {"environment": self.environment, "parameters": size, **self.note}
 
     def act(self, observation: Any) -> np.ndarray:
         """The action for one observation.
@@ -77,9 +93,29 @@ class TrainedPolicy(NamedTuple):
 
         Raises:
             ObservationError: if the observation has another size, or is not finite and there is no safe action.
+            ConfigError: if the policy has a memory: then `begin` gives what acts, or `predict` takes its state.
         """
         vector = _vector(read_observations(observation), self.problem.observation_size)
         return answer(self.policy, self.theta, vector, self.safe_action)
+
+    def begin(self) -> Callable[[Any], np.ndarray]:
+        """Begin an episode: what it returns acts, and remembers where the policy has a memory.
+
+        Returns:
+            A function from one observation (O,) to the action (A,), for the observations of one episode in order.
+        """
+        policy, size = self.policy, self.problem.observation_size
+        if policy.recurrence is None:
+            return self.act
+        state: np.ndarray | None = None
+
+        def act(observation: Any) -> np.ndarray:
+            nonlocal state
+            vector = _vector(read_observations(observation), size)
+            action, state = answer_with_memory(policy, self.theta, state, vector, self.safe_action)
+            return action
+
+        return act
 
     def predict(
         self,
@@ -92,12 +128,15 @@ class TrainedPolicy(NamedTuple):
 
         Args:
             observation: one observation (O,), or a batch of them (B, O).
-            state: handed back as it is; the policy has no memory.
-            episode_start: not used.
+            state: what a policy with a memory returned for the observation before, (S,) or (B, S); None at the start
+                of an episode. A policy without a memory hands it back as it is.
+            episode_start: whether an episode starts with this observation, one for all or one per row: the memory
+                then starts anew.
             deterministic: not used; the policy always is.
 
         Returns:
-            The action (A,), or actions (B, A), `safe_action` where an observation is not finite; and `state`.
+            The action (A,), or actions (B, A), `safe_action` where an observation is not finite; and the state for
+            the next call.
 
         Raises:
             ObservationError: if the observation has another size, or is not finite and there is no safe action.
@@ -106,7 +145,12 @@ class TrainedPolicy(NamedTuple):
         size = self.problem.observation_size
         batch = observation.ndim > 1 and observation.shape[0] * size == observation.size
         rows = observation.reshape(-1, size) if batch else _vector(observation, size)
-        actions = answer(self.policy, self.theta, rows, self.safe_action)
+        policy = self.policy
+        if policy.recurrence is None:
+            actions = answer(policy, self.theta, rows, self.safe_action)
+        else:
+            state = restart_memory(policy, self.theta, state, episode_start)
+            actions, state = answer_with_memory(policy, self.theta, state, rows, self.safe_action)
         return clip_to_range(actions, self.problem), state
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -175,6 +219,25 @@ def require_class(what: str, own_size: int, network: Policy | None) -> None:
     )
 
 
+def require_same_parameters(what: str, stored: tuple[Parameter, ...], policy: Policy) -> None:
+    """Refuse a controller whose declaration changed: θ counts scales from its start, and would mean another thing."""
+    now = {each.name: each for each in policy.parameters}
+    changed = [each.name for each in stored if now.get(each.name) != each]
+    added = [name for name in now if name not in {each.name for each in stored}]
+    require(
+        policy.parameters == stored,
+        f"{what} was made with other parameters; changed: {', '.join(changed + added) or 'their order'}. Declare "
+        "them with the same names, starts, bounds and scales, or begin a new run",
+        ArtefactError,
+    )
+
+
+def show_parameters(policy: Policy, theta: np.ndarray) -> str:
+    """The parameters of a controller with their units, as people read them; empty for a network."""
+    units = {each.name: f" {each.unit}" if each.unit else "" for each in policy.parameters}
+    return ", ".join(f"{name} = {value:.6g}{units[name]}" for name, value in policy.describe(theta).items())
+
+
 def read_unchecked(path: Path) -> tuple[dict[str, Any], Any]:
     """The description and the tensor of a safetensors file, nothing more known of them than that."""
     try:
@@ -217,7 +280,16 @@ def describe(trained: TrainedPolicy) -> dict[str, Any]:
         "environment": trained.environment,
         "note": trained.note,
         **({"own_policy": trained.network.size} if trained.network else {}),
+        **_describe_parameters(trained),
     }
+
+
+def _describe_parameters(trained: TrainedPolicy) -> dict[str, Any]:
+    """The declaration of a controller and its values, in real units: readable without this library."""
+    values, declared = trained.parameters, parameters_to_dict(trained.policy.parameters)
+    return (
+        {"parameters": {name: {"value": values[name], **declared[name]} for name in values}} if values else {}
+    )
 
 
 def _decode(path: Path, description: dict[str, Any], theta: Any, network: Policy | None) -> TrainedPolicy:
@@ -248,7 +320,7 @@ def _decode(path: Path, description: dict[str, Any], theta: Any, network: Policy
             environment=_text_or_none(description["environment"]),
             note=dict(description["note"]),
         )
-        size = trained.policy.size
+        size, stored = trained.policy.size, parameters_from_dict(description.get("parameters", {}))
     except (KeyError, TypeError, ValueError, OverflowError, DDOPGError) as error:
         raise ArtefactError(f"the description inside {path} is damaged: {error!r}") from error
     require(
@@ -256,6 +328,7 @@ def _decode(path: Path, description: dict[str, Any], theta: Any, network: Policy
         f"{path} describes a policy of {size} finite float32 parameters, but holds {theta.dtype} {theta.shape}",
         ArtefactError,
     )
+    require_same_parameters(str(path), stored, trained.policy)
     return trained
 
 

@@ -193,7 +193,13 @@ def _stand_in(about: Description) -> Policy | None:
         return None
     origin = np.zeros(about.own_policy, np.float32)
     scale = (1.0,) * about.problem.action_size
-    return Policy(about.own_policy, lambda key: origin, lambda theta, seen: np.zeros(len(scale)), scale)
+    return Policy(
+        about.own_policy,
+        lambda key: origin,
+        lambda theta, seen: np.zeros(len(scale)),
+        scale,
+        parameters=about.parameters,
+    )
 
 
 def _check_kinds(reading: Reading) -> None:

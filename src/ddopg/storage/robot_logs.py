@@ -56,7 +56,8 @@ def write_proposal(directory: Path, number: int, purpose: str, seed: int, traine
     place, problem = directory / PROPOSALS / f"{number:04d}", trained.problem
     files = [trained.save(place / POLICY).name]
     with suppress(MissingPackageError):  # the safetensors file holds the same policy
-        files.append(to_onnx(trained, place / MODEL).name)
+        if trained.policy.recurrence is None:
+            files.append(to_onnx(trained, place / MODEL).name)
     about = {
         "proposal": number,
         "purpose": purpose,
@@ -68,6 +69,7 @@ def write_proposal(directory: Path, number: int, purpose: str, seed: int, traine
         "action_high": problem.high,
         "steps_at_most": problem.horizon,
         "columns_of_the_log": list_columns(problem),
+        **({"parameters": trained.parameters} if trained.parameters else {}),
     }
     write_atomically(place / ABOUT, (json.dumps(about, indent=2) + "\n").encode())
     return place

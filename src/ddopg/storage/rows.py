@@ -19,6 +19,7 @@ from ddopg.core.problem import Problem, problem_from_dict
 from ddopg.core.state import Proposal
 from ddopg.core.types import Description, Evaluation, Trajectory, make_trajectory
 from ddopg.errors import ArtefactError, ConfigError, TrajectoryError, require
+from ddopg.parameters import parameters_from_dict, parameters_to_dict
 from ddopg.support.arrays import array_from_bytes, array_to_bytes
 from ddopg.support.records import from_dict, to_dict
 
@@ -46,6 +47,7 @@ def description_to_rows(description: Description) -> dict[str, str]:
         "config": to_dict(description.config),
         "command": description.command,
         **({"own_policy": description.own_policy} if description.own_policy else {}),
+        **({"parameters": parameters_to_dict(description.parameters)} if description.parameters else {}),
     }
     texts = {name: json.dumps(value) for name, value in values.items()}
     return texts | {"checksum": digest_texts(texts)}
@@ -74,7 +76,13 @@ def description_from_rows(texts: Mapping[str, Any]) -> Description:
     require(
         type(size) is int and 0 <= size <= MOST_NUMBERS, f"a policy of {size!r} parameters", ArtefactError
     )
-    return Description(problem, config, environment, values["command"], str(values["version"]), size)
+    try:
+        declared = parameters_from_dict(values.get("parameters", {}))
+    except ConfigError as error:
+        raise ArtefactError(f"the parameters are none that could be declared: {error}") from error
+    return Description(
+        problem, config, environment, values["command"], str(values["version"]), size, declared
+    )
 
 
 def rollout_to_row(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ddopg.core.algorithm import Info
+from ddopg.core.policy_building import build_policy
 from ddopg.core.state import Proposal, State
 from ddopg.core.types import Description, Evaluation, Failure
 from ddopg.errors import StoreError, require
@@ -24,7 +25,7 @@ from ddopg.policies import Policy
 from ddopg.storage import database, reading, rows
 from ddopg.storage.codec import encode_state
 from ddopg.storage.guard import WRITING, guard_statements
-from ddopg.storage.policy_file import require_class
+from ddopg.storage.policy_file import require_class, require_same_parameters
 
 CHECKPOINT_WRITES, CHECKPOINT_SECONDS = 10, 1.0
 """After so many transactions, or so long after the last time, what is in the log moves into the file itself."""
@@ -108,6 +109,8 @@ class RunStore:
             with reading.report_damage(path, connection):
                 about = reading.fetch_description(connection)
                 require_class(str(path), about.own_policy, network)
+                policy = build_policy(about.problem, about.config, network)
+                require_same_parameters(str(path), about.parameters, policy)
                 state, chain = reading.fetch_state(connection, about, network)
                 (checksum,) = connection.execute("SELECT checksum FROM state").fetchone()
             database.checkpoint(connection)
