@@ -36,7 +36,8 @@ LAYERS = {
     "storage": SETTINGS | {"core", "support"},
     "deploy": {"storage"},
     "callbacks": SETTINGS | {"core", "rollouts", "storage", "support"},
-    "agent": LEARNER,
+    "proposal": LEARNER,
+    "agent": LEARNER | {"proposal"},
     "evaluation": LEARNER | {"agent"},
     "loggers": LEARNER,
     "minari": LEARNER,
@@ -44,9 +45,20 @@ LAYERS = {
     "experiments": LEARNER | {"agent", "baselines"},
     "report": LEARNER | {"experiments"},
     "cli": LEARNER
-    | {"agent", "baselines", "deploy", "evaluation", "experiments", "loggers", "minari", "report"},
+    | {
+        "agent",
+        "proposal",
+        "baselines",
+        "deploy",
+        "evaluation",
+        "experiments",
+        "loggers",
+        "minari",
+        "report",
+    },
     "__main__": {"cli"},
-    "__init__": LEARNER | {"agent", "deploy", "evaluation"},  # the public names, loaded on first use
+    "__init__": LEARNER
+    | {"agent", "deploy", "evaluation", "proposal"},  # the public names, loaded on first use
 }
 """Layer → layers that it may import. A layer is a folder, or a public module of the top level."""
 

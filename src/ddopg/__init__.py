@@ -11,7 +11,7 @@ from ddopg._version import __version__
 from ddopg.support.imports import after_import
 
 if TYPE_CHECKING:
-    from ddopg.agent import DDOPG, Proposal
+    from ddopg.agent import DDOPG
     from ddopg.config import Config, preset
     from ddopg.core.algorithm import Info
     from ddopg.core.state import State
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from ddopg.errors import DDOPGError
     from ddopg.evaluation import evaluate
     from ddopg.policies import Policy
+    from ddopg.proposal import Proposal
     from ddopg.storage.policy_file import TrainedPolicy, load
     from ddopg.support.presets import load_config
 
 _HOMES = {
     "DDOPG": "agent",
-    "Proposal": "agent",
+    "Proposal": "proposal",
     "Info": "core.algorithm",
     "State": "core.state",
     "TrainedPolicy": "storage.policy_file",
@@ -62,6 +63,7 @@ _MODULES = (
     "baselines",
     "callbacks",
     "config",
+    "controllers",
     "deploy",
     "envs",
     "errors",

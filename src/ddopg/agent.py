@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from ddopg.core.imitation import Fit, check_fits, fit_policy
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.policy_building import build_policy
 from ddopg.core.state import State
-from ddopg.core.types import Description, Failure, Trajectory, make_trajectory
+from ddopg.core.types import Description, Failure, Trajectory
 from ddopg.envs.adapter import (
     define_problem,
     get_env_id,
@@ -33,103 +33,16 @@ from ddopg.envs.adapter import (
 from ddopg.envs.isolation import make_env
 from ddopg.errors import ConfigError, SpaceError, require, require_positive
 from ddopg.policies import Policy
+from ddopg.proposal import Proposal
 from ddopg.rollouts.budget import Budget
 from ddopg.rollouts.scheduling import Place, RolloutQueue, ask_ahead, open_runner, resolve_place
 from ddopg.rollouts.spec import RolloutSpec
-from ddopg.storage.policy_file import TrainedPolicy, load, show_parameters
+from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.storage.run_store import RunStore
 from ddopg.support.compilation import keep_compiled_programs
 from ddopg.support.display import show_progress
 from ddopg.support.showing import Shown
 from ddopg.support.signals import shielded
-
-
-class Proposal(Shown):
-    """A policy that asks to be rolled out once: `act` is what to run, `trajectory` packs what happened.
-
-    `DDOPG.ask` makes proposals; nobody else needs to.
-
-    Args:
-        proposal: number, parameters, seed and purpose, as the state holds them.
-        trained: the policy with these parameters.
-
-    Attributes:
-        number: its place in the order of asking, from 0.
-        theta: the parameters, (D,).
-        seed: what to reset a simulator with.
-        purpose: why it is asked for: `design`, `explore`, `random`, `check` or `critic`.
-
-    Example:
-        >>> agent = DDOPG("cartpole", seed=0)
-        >>> proposal = agent.ask()[0]
-        >>> proposal.number, proposal.purpose, proposal.act([0.0, 0.0, 0.1, 0.0]).shape
-        (0, 'design', (1,))
-    """
-
-    def __init__(self, proposal: algorithm.Proposal, trained: TrainedPolicy) -> None:
-        self.pure = proposal
-        self.number, self.theta, self.seed, self.purpose = proposal
-        self._trained = trained
-
-    def _facts(self) -> dict[str, Any]:
-        about = {"number": self.number, "purpose": self.purpose}
-        size: Any = show_parameters(self._trained.policy, self.theta) or len(self.theta)
-        return about | {"parameters": size, "seed": self.seed}
-
-    def act(self, observation: Any) -> np.ndarray:
-        """The action for one observation.
-
-        Args:
-            observation: what the machine reads now, (O,).
-
-        Returns:
-            What it should do, (A,), before any clipping; the learner's safe action where a reading is not finite.
-
-        Raises:
-            ObservationError: if the observation has another size, or is not finite and there is no safe action.
-            ConfigError: if the policy has a memory: then `begin` gives what acts.
-        """
-        return self._trained.act(observation)
-
-    def begin(self) -> Callable[[Any], np.ndarray]:
-        """Begin an episode: what it returns acts, and remembers where the policy has a memory.
-
-        Returns:
-            A function from one observation (O,) to the action (A,), for the observations of one episode in order.
-        """
-        return self._trained.begin()
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """The parameters of a controller in real units, by name, fixed ones included; empty for a network."""
-        return self._trained.parameters
-
-    def trajectory(
-        self, observations: Any, actions: Any, rewards: Any, terminated: bool = False
-    ) -> Trajectory:
-        """The rollout as a `Trajectory`, for `agent.tell`.
-
-        Args:
-            observations: what the policy saw *before* each action, (T, O).
-            actions: what it answered, (T, A).
-            rewards: what each step earned, (T,).
-            terminated: the task ended the episode, not the clock.
-
-        Returns:
-            The trajectory of this proposal.
-
-        Raises:
-            TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
-        """
-        horizon = self._trained.problem.horizon
-        return make_trajectory(
-            self.theta, observations, actions, rewards, horizon=horizon, terminated=terminated
-        )
-
-    @property
-    def trained(self) -> TrainedPolicy:
-        """The policy as one that can be saved."""
-        return self._trained
 
 
 class Added(NamedTuple):

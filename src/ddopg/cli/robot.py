@@ -9,13 +9,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ddopg.agent import DDOPG, Proposal
+from ddopg.agent import DDOPG
 from ddopg.cli.evaluation import require_store, save_policy
 from ddopg.cli.options import Add, Ask, Begin, Tell
 from ddopg.core.algorithm import Info
 from ddopg.core.state import require_waiting
 from ddopg.core.types import is_same_experience
 from ddopg.errors import SpaceError, TrajectoryError, require, require_given
+from ddopg.proposal import Proposal
 from ddopg.storage import exports, robot_logs
 from ddopg.storage.log_formats import Log
 from ddopg.storage.policy_file import load

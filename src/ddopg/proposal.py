@@ -1,0 +1,101 @@
+"""A policy that asks to be rolled out: what `DDOPG.ask` hands to a robot or to your own loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ddopg.core.state import Proposal as PureProposal
+from ddopg.core.types import Trajectory, make_trajectory
+from ddopg.storage.policy_file import TrainedPolicy, show_parameters
+from ddopg.support.showing import Shown
+
+
+class Proposal(Shown):
+    """A policy that asks to be rolled out once: `act` is what to run, `trajectory` packs what happened.
+
+    `DDOPG.ask` makes proposals; nobody else needs to.
+
+    Args:
+        proposal: number, parameters, seed and purpose, as the state holds them.
+        trained: the policy with these parameters.
+
+    Attributes:
+        number: its place in the order of asking, from 0.
+        theta: the parameters, (D,).
+        seed: what to reset a simulator with.
+        purpose: why it is asked for: `design`, `explore`, `random`, `check` or `critic`.
+
+    Example:
+        >>> agent = ddopg.DDOPG("cartpole", seed=0)
+        >>> proposal = agent.ask()[0]
+        >>> proposal.number, proposal.purpose, proposal.act([0.0, 0.0, 0.1, 0.0]).shape
+        (0, 'design', (1,))
+    """
+
+    def __init__(self, proposal: PureProposal, trained: TrainedPolicy) -> None:
+        self.pure = proposal
+        self.number, self.theta, self.seed, self.purpose = proposal
+        self._trained = trained
+
+    def _facts(self) -> dict[str, Any]:
+        about = {"number": self.number, "purpose": self.purpose}
+        size: Any = show_parameters(self._trained.policy, self.theta) or len(self.theta)
+        return about | {"parameters": size, "seed": self.seed}
+
+    def act(self, observation: Any) -> np.ndarray:
+        """The action for one observation.
+
+        Args:
+            observation: what the machine reads now, (O,).
+
+        Returns:
+            What it should do, (A,), before any clipping; the learner's safe action where a reading is not finite.
+
+        Raises:
+            ObservationError: if the observation has another size, or is not finite and there is no safe action.
+            ConfigError: if the policy has a memory: then `begin` gives what acts.
+        """
+        return self._trained.act(observation)
+
+    def begin(self) -> Callable[[Any], np.ndarray]:
+        """Begin an episode: what it returns acts, and remembers where the policy has a memory.
+
+        Returns:
+            A function from one observation (O,) to the action (A,), for the observations of one episode in order.
+        """
+        return self._trained.begin()
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters of a controller in real units, by name, fixed ones included; empty for a network."""
+        return self._trained.parameters
+
+    def trajectory(
+        self, observations: Any, actions: Any, rewards: Any, terminated: bool = False
+    ) -> Trajectory:
+        """The rollout as a `Trajectory`, for `agent.tell`.
+
+        Args:
+            observations: what the policy saw *before* each action, (T, O).
+            actions: what it answered, (T, A).
+            rewards: what each step earned, (T,).
+            terminated: the task ended the episode, not the clock.
+
+        Returns:
+            The trajectory of this proposal.
+
+        Raises:
+            TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
+        """
+        horizon = self._trained.problem.horizon
+        return make_trajectory(
+            self.theta, observations, actions, rewards, horizon=horizon, terminated=terminated
+        )
+
+    @property
+    def trained(self) -> TrainedPolicy:
+        """The policy as one that can be saved."""
+        return self._trained
