@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -246,7 +247,7 @@ class DDOPG(Shown):
             self.state = state
         return [self._hand_out(proposal) for proposal in proposals]
 
-    def tell(self, proposal: Proposal, trajectory: Trajectory) -> Info:
+    def tell(self, proposal: Proposal, trajectory: Trajectory | float) -> Info:
         """Take in what happened when the proposal was rolled out, and improve the policy.
 
         With a run directory, the rollout is on the disk when this returns. Ctrl-C and SIGTERM wait for the end of it;
@@ -254,7 +255,8 @@ class DDOPG(Shown):
 
         Args:
             proposal: what was rolled out.
-            trajectory: what happened; `proposal.trajectory` makes one.
+            trajectory: what happened; `proposal.trajectory` makes one. The return alone, a number, where the policy
+                is `ddopg.controllers.returns_only`.
 
         Returns:
             What there is to look at: return, estimates, effective sample size; and a remark where the actions are
@@ -265,6 +267,8 @@ class DDOPG(Shown):
                 was told before.
             StoreError: if it cannot be written now.
         """
+        if isinstance(trajectory, Real):
+            trajectory = proposal.outcome(float(trajectory))
         check_fits(trajectory, self.problem)
         check_credit(trajectory, proposal.pure, self.state)
         own = trajectory._replace(theta=proposal.theta)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ddopg.core.state import Proposal as PureProposal
 from ddopg.core.types import Trajectory, make_trajectory
+from ddopg.errors import TrajectoryError, require
 from ddopg.storage.policy_file import TrainedPolicy, show_parameters
 from ddopg.support.showing import Shown
 
@@ -94,6 +95,29 @@ class Proposal(Shown):
         return make_trajectory(
             self.theta, observations, actions, rewards, horizon=horizon, terminated=terminated
         )
+
+    def outcome(self, return_: float, context: Any = None) -> Trajectory:
+        """The rollout of a machine of which only the return is known (`ddopg.controllers.returns_only`).
+
+        Args:
+            return_: what the rollout earned in all.
+            context: what the world fixed for this rollout, (O,): a friction, a load; zeros if not given.
+
+        Returns:
+            The trajectory of this proposal, for `agent.tell`.
+
+        Raises:
+            TrajectoryError: if the policy acts step by step, and its log is needed.
+        """
+        problem = self._trained.problem
+        require(
+            problem.horizon == 1 and problem.action_size == len(self.theta),
+            "a return alone may be told where the policy is ddopg.controllers.returns_only(...) and the horizon is 1. "
+            "This one acts step by step: tell proposal.trajectory(observations, actions, rewards)",
+            TrajectoryError,
+        )
+        seen = np.zeros(problem.observation_size) if context is None else context
+        return self.trajectory([seen], [self.theta], [return_], terminated=True)
 
     @property
     def trained(self) -> TrainedPolicy:

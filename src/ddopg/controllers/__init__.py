@@ -6,6 +6,7 @@ need nothing but the sizes of a problem: `policy.controller` of a configuration,
 
 from collections.abc import Callable
 
+from ddopg.controllers.black_box import black_box, returns_only, theta_of
 from ddopg.controllers.declared import controller
 from ddopg.controllers.feedback import gain_scheduled, linear_feedback
 from ddopg.controllers.limits import low_passed, rate_limited
@@ -24,6 +25,7 @@ __all__ = [
     "READY_MADE",
     "Loop",
     "Parameter",
+    "black_box",
     "controller",
     "for_planar_robot",
     "gain_scheduled",
@@ -33,4 +35,6 @@ __all__ = [
     "oscillator",
     "pid",
     "rate_limited",
+    "returns_only",
+    "theta_of",
 ]

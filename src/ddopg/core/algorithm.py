@@ -212,9 +212,7 @@ def _take_turn(
     state = _remember(state, proposal, trajectory, policy, config)
     if state.memory.size < config.design.policies:
         return Turn(state, _info_of_design(state, trajectory), cache)
-    if (
-        config.critic.updates and policy.recurrence is None
-    ):  # values of observations alone say nothing of a memory
+    if config.critic.updates and not policy.replayed:  # what an observation is worth says nothing of a memory
         state = state._replace(critic=learn_values(state, policy, config))
     surrogate = build_surrogate_data(state, policy, config, cache)
     state = state._replace(return_bound=_refresh_bound(state, config))

@@ -10,7 +10,7 @@ import numpy as np
 from ddopg.core.problem import Problem
 from ddopg.core.replay import begin_episode, respond_to_batch
 from ddopg.errors import ObservationError, require
-from ddopg.policies import Policy
+from ddopg.policies import BlackBox, Policy
 
 CHOICES = ("raise", "safe")
 """What may be done about an observation that is not finite: raise an error, or answer with the safe action."""
@@ -115,6 +115,8 @@ def answer_with_memory(
     Raises:
         ObservationError: where there is no answer and no safe action, or the state has another shape.
     """
+    if policy.black_box is not None:
+        return _call_black_box(policy.black_box, theta, state, observations, safe_action)
     assert policy.recurrence is not None
     size, rows = policy.recurrence.size, observations.reshape(-1, observations.shape[-1])
     fresh = state is None
@@ -148,9 +150,32 @@ def restart_memory(policy: Policy, theta: np.ndarray, state: Any, episode_start:
     """
     if state is None or episode_start is None:
         return state
+    if policy.black_box is not None:
+        if not isinstance(state, list):
+            return None if np.any(episode_start) else state
+        flags = np.broadcast_to(np.asarray(episode_start, bool).reshape(-1), len(state))
+        fresh = policy.black_box.initial
+        return [fresh(theta) if flag else one for flag, one in zip(flags, state, strict=True)]
     starts = np.asarray(episode_start, bool)
     starts = starts.reshape(-1, 1) if np.ndim(state) > 1 else starts.reshape(-1)[:1]
     return np.where(starts, begin_episode(policy, theta), np.asarray(state, np.float32))
+
+
+def _call_black_box(
+    box: BlackBox, theta: np.ndarray, state: Any, observations: np.ndarray, safe_action: SafeAction
+) -> tuple[np.ndarray, Any]:
+    """The state is any object; for a batch a list of them."""
+    one = observations.ndim == 1
+    rows = observations.reshape(-1, observations.shape[-1])
+    finite = _look_at(rows, safe_action)
+    states = [box.initial(theta) for _ in rows] if state is None else [state] if one else list(state)
+    answered = [
+        box.step(theta, before, row) if sound else (before, np.asarray(safe_action, np.float32))
+        for before, row, sound in zip(states, rows, finite.all(axis=-1), strict=True)
+    ]
+    actions = _replace(rows, finite, np.stack([action for _, action in answered]), safe_action)
+    after = [state for state, _ in answered]
+    return (actions[0], after[0]) if one else (actions, after)
 
 
 def _look_at(observations: np.ndarray, safe_action: SafeAction) -> np.ndarray:

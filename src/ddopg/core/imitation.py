@@ -125,7 +125,7 @@ def _descend(
                 jnp.square((policy.act(theta, observation) - action) / jnp.asarray(policy.action_scale))
             )
 
-        if policy.recurrence is None:
+        if not policy.replayed:
             each = jax.vmap(apart)(observations, actions)
         else:
             errors = act_along(policy, theta, observations) - actions

@@ -83,7 +83,7 @@ def raw_output_size(theta: Array, scale: Array, outputs: int) -> Array:
 
 @partial(jax.jit, static_argnames="policy")
 def _sensitivity(policy: Policy, theta: Array, observations: Array, alive: Array) -> Array:
-    if policy.recurrence is None:
+    if not policy.replayed:
         jacobians = jax.vmap(jax.jacrev(policy.raw), in_axes=(None, 0))(theta, observations)  # (H, A, D)
     else:
         jacobians = jax.jacfwd(partial(raw_along, policy))(theta, observations)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ddopg.policies import Policy, Recurrence, Step
+from ddopg.policies import BlackBox, Policy, Recurrence, Step
 from ddopg.support.compilation import in_float32
 
 
@@ -41,6 +41,8 @@ def act_along(policy: Policy, theta: Any, observations: Any) -> Any:
     Returns:
         The actions; NumPy's where the arguments are.
     """
+    if policy.black_box is not None:
+        return policy.black_box.along(theta, observations)
     if policy.recurrence is None:
         return policy.act(theta, observations)
     if isinstance(theta, np.ndarray) and isinstance(observations, np.ndarray):
@@ -49,7 +51,9 @@ def act_along(policy: Policy, theta: Any, observations: Any) -> Any:
 
 
 def raw_along(policy: Policy, theta: Any, observations: Any) -> Any:
-    """`act_along` before any squashing or clipping."""
+    """`act_along` before any squashing or clipping; a black box has no such thing."""
+    if policy.black_box is not None:
+        return act_along(policy, theta, observations)
     if policy.recurrence is None:
         return jax.vmap(policy.raw, in_axes=(None, 0))(theta, observations)
     step = policy.recurrence.raw or policy.recurrence.step
@@ -57,25 +61,35 @@ def raw_along(policy: Policy, theta: Any, observations: Any) -> Any:
 
 
 def respond_to_batch(
-    policy: Policy, theta: np.ndarray, states: np.ndarray | None, observations: np.ndarray
-) -> tuple[np.ndarray | None, np.ndarray]:
+    policy: Policy, theta: np.ndarray, states: Any, observations: np.ndarray
+) -> tuple[Any, np.ndarray]:
     """One step of B episodes side by side.
 
     Args:
         policy: the policy class.
         theta: its parameters, (D,).
-        states: what it remembers of each, (B, S); None before the first step.
+        states: what it remembers of each, (B, S), or a list of B objects; None before the first step.
         observations: (B, O).
 
     Returns:
         The states after the step, None for a policy without a memory; and the actions (B, A).
     """
+    if policy.black_box is not None:
+        return _call_for_batch(policy.black_box, theta, states, observations)
     if policy.recurrence is None:
         return None, np.asarray(policy.act(theta, observations))
     if states is None:
         states = np.tile(begin_episode(policy, theta), (len(observations), 1))
     after, actions = _step_of_batch(policy.recurrence, theta, states, observations)
     return np.asarray(after), np.asarray(actions)
+
+
+def _call_for_batch(
+    box: BlackBox, theta: np.ndarray, states: Any, observations: np.ndarray
+) -> tuple[list[Any], np.ndarray]:
+    before = [box.initial(theta) for _ in observations] if states is None else states
+    after = [box.step(theta, state, seen) for state, seen in zip(before, observations, strict=True)]
+    return [state for state, _ in after], np.stack([action for _, action in after])
 
 
 @in_float32

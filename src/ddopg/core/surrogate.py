@@ -58,7 +58,7 @@ def log_likelihoods(
     Returns:
         The log-likelihood of the whole path (1,), or of each of its prefixes (K,).
     """
-    if policy.recurrence is not None:
+    if policy.replayed:
         apart = _replayed_distances(policy, config, theta, path.observations, path.actions, path.times)
         return _sum_log_densities(-0.5 * apart, path.step_counts, config)
     log_pi = -0.5 * _distances(policy, config, theta, path.observations.T, path.actions.T)
@@ -168,7 +168,7 @@ def make_log_weights_fn(
     """
     number, steps = data.step_counts.shape
     at_hand = number * steps if data.real is None else len(data.real)
-    if policy.recurrence is not None:
+    if policy.replayed:
         of_paths = _likelihoods_by_replay(policy, data, config)
     elif at_hand * policy.width > MAX_ACTIVATIONS:
         of_paths = _likelihoods_one_by_one(policy, data, config)
@@ -371,7 +371,7 @@ def fisher(policy: Policy, theta: Array, data: SurrogateData, config: SurrogateC
 
 def _slopes(policy: Policy, theta: Array, data: SurrogateData, scales: np.ndarray) -> Array:
     """∂μ_θ/∂θ of all N·T steps compared, in length-scales, (N·T, A, D)."""
-    if policy.recurrence is None:
+    if not policy.replayed:
         jacobian = jax.jacrev(lambda point, observation: policy.act(point, observation) / scales)
         observations = data.observations.reshape(-1, data.observations.shape[-1])
         return jax.vmap(jacobian, in_axes=(None, 0))(theta, observations)

@@ -73,8 +73,8 @@ def prepare(
     rows, selection = config.selection.size, sample.selection
     chosen = [memory.trajectories[i] for i in selection.indices]
     stride = choose_stride(memory.longest, config.surrogate.decisions)
-    replayed = policy.recurrence is not None
-    grid = TimeGrid(chosen[0].horizon, config.surrogate.decisions, stride, config.discount, replayed)
+    decisions = config.surrogate.decisions
+    grid = TimeGrid(chosen[0].horizon, decisions, stride, config.discount, policy.remembers)
     key = CacheKey(policy, config.surrogate, grid, rows)
     if cache is None or cache.key != key:
         cache = LogLikelihoodCache(key)
@@ -83,7 +83,7 @@ def prepare(
     cache.complete(slots, paths)
     padded, counts = np.zeros(rows, np.int32), np.zeros(rows, np.float32)
     padded[: len(slots)], counts[: len(slots)] = slots, selection.counts
-    if policy.recurrence is not None:
+    if policy.replayed:
         paths, real = cut_replayed(paths, grid), None
     else:
         real = find_real_steps(paths, grid)

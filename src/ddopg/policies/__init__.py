@@ -7,10 +7,11 @@
 from ddopg.policies.making import make_policy
 from ddopg.policies.networks import linear, mlp
 from ddopg.policies.own import custom, functional
-from ddopg.policies.record import Policy, Recurrence, Step, compile_step, relu, tanh
+from ddopg.policies.record import BlackBox, Policy, Recurrence, Step, compile_step, relu, tanh
 from ddopg.policies.wrappers import clipped, limited, normalised, squashed
 
 __all__ = [
+    "BlackBox",
     "Policy",
     "Recurrence",
     "Step",

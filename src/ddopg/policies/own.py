@@ -95,7 +95,7 @@ def functional(
         return Policy(
             size, lambda key: zeros, refuse_to_act, (1.0,) * action_size, recurrence=recurrence, width=1
         )
-    _require_actions(jax.eval_shape(apply, unravel(zeros), seen), observation_size, action_size)
+    _require_actions(_trace(apply, unravel(zeros), seen), observation_size, action_size)
 
     def act(theta: Any, observation: Any) -> Any:
         each = jnp.vectorize(partial(apply, unravel(theta)), signature="(o)->(a)")
@@ -122,7 +122,7 @@ def _make_recurrence(
     zeros, seen = jnp.zeros(size), jnp.zeros(observation_size)
     example = jax.tree.map(jnp.asarray, initial(unravel(zeros)))
     flat, unravel_state = ravel_pytree(example)
-    answer = jax.eval_shape(apply, unravel(zeros), example, seen)
+    answer = _trace(apply, unravel(zeros), example, seen)
     require(
         isinstance(answer, tuple) and len(answer) == 2,
         f"a controller with a memory gives two things, (state, action), got {answer}",
@@ -149,6 +149,17 @@ def _make_recurrence(
         return flatten(after), action
 
     return Recurrence(len(flat), begin, step)
+
+
+def _trace(apply: Callable[..., Any], *arguments: Any) -> Any:
+    """The shapes of what the function gives; an error where it is none of JAX."""
+    try:
+        return jax.eval_shape(apply, *arguments)
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+        raise SpaceError(
+            "the policy must be a function of JAX arrays, and this one asks for their numbers, as NumPy, float() and "
+            "`if` do; use jax.numpy and jnp.where, or take it as it is: ddopg.controllers.black_box"
+        ) from error
 
 
 def _require_actions(answer: Any, observation_size: int, action_size: int) -> None:

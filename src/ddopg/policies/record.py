@@ -33,6 +33,24 @@ class Recurrence(NamedTuple):
     raw: Step | None = None  # `step` with the action before any squashing or clipping, where there is one
 
 
+class BlackBox(NamedTuple):
+    """A policy that is no function of JAX: it is called, and differentiated by differences.
+
+    Example:
+        >>> import numpy as np
+        >>> double = BlackBox(None, lambda theta: None, lambda theta, state, seen: (state, 2 * seen), memory=False)
+        >>> double.step(None, None, np.ones(1))[1].tolist()
+        [2.0]
+    """
+
+    along: Callable[
+        [Any, Any], Any
+    ]  # (θ, observations (H, O)) → actions (H, A), of JAX arrays, by calling back
+    initial: Callable[[np.ndarray], Any]  # θ → the state before the first step, any object
+    step: Callable[[np.ndarray, Any, np.ndarray], tuple[Any, np.ndarray]]  # one step of NumPy arrays
+    memory: bool  # whether the state matters
+
+
 class Policy(NamedTuple):
     """A deterministic policy class a = act(θ, observation): a record of functions, without parameters of its own.
 
@@ -69,6 +87,17 @@ class Policy(NamedTuple):
     parameters: tuple[Parameter, ...] = ()  # of a controller; θ are then their search coordinates
     recurrence: Recurrence | None = None  # the memory, where there is one
     squash: bool = False  # a class of one's own: tanh onto the action range instead of clipping to it
+    black_box: BlackBox | None = None  # how it is called, where it is no function of JAX
+
+    @property
+    def remembers(self) -> bool:
+        """Whether an action depends on what was seen before."""
+        return self.recurrence is not None or (self.black_box is not None and self.black_box.memory)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether actions are computed path by path, and not observation by observation."""
+        return self.recurrence is not None or self.black_box is not None
 
     @property
     def limits(self) -> tuple[np.ndarray, np.ndarray] | None:

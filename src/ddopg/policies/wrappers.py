@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ddopg.errors import SpaceError, require
-from ddopg.policies.record import Policy, Step, namespace_of, tanh
+from ddopg.policies.record import BlackBox, Policy, Step, namespace_of, tanh
 
 
 @cache
@@ -95,9 +95,10 @@ def limited(policy: Policy, low: tuple[float, ...], high: tuple[float, ...], smo
     half, mid = (top - bottom) / 2, (top + bottom) / 2
 
     def bound(x: Any) -> Any:
-        return mid + half * tanh((x - mid) / half) if smooth else namespace_of(x).clip(x, low_, high_)
+        low, high, centre, width = (_rows_of(x, numbers) for numbers in (low_, high_, mid, half))
+        return centre + width * tanh((x - centre) / width) if smooth else namespace_of(x).clip(x, low, high)
 
-    return _wrap(policy, bound, lambda x: (x - mid) / half)._replace(
+    return _wrap(policy, bound, lambda x: (x - _rows_of(x, mid)) / _rows_of(x, half))._replace(
         action_scale=tuple(map(float, half)), bounds=(low, high) if bool(finite.all()) else None
     )
 
@@ -173,6 +174,22 @@ def _bounded(
     )
 
 
+def _rows_of(x: Any, numbers: np.ndarray) -> np.ndarray:
+    """(A,) with as many axes as `x` (…, A): JAX may be told to promote none."""
+    return numbers.reshape((1,) * (x.ndim - 1) + numbers.shape)
+
+
+def _wrap_black_box(box: BlackBox, outer: Callable[[Any], Any]) -> BlackBox:
+    def step(theta: np.ndarray, state: Any, observation: np.ndarray) -> tuple[Any, np.ndarray]:
+        after, action = box.step(theta, state, observation)
+        return after, outer(action)
+
+    def along(theta: Any, observations: Any) -> Any:
+        return outer(box.along(theta, observations))
+
+    return box._replace(along=along, step=step)
+
+
 def _require_range(low: tuple[float, ...], high: tuple[float, ...]) -> None:
     for lower, upper in zip(low, high, strict=True):
         require(
@@ -195,7 +212,11 @@ def _wrap(policy: Policy, outer: Callable[[Any], Any], raw: Callable[[Any], Any]
 
     if policy.recurrence is None:
         return policy._replace(
-            act=acting(outer), unsquashed=acting(raw), columns=None, bind=bind if policy.bind else None
+            act=policy.act if policy.remembers else acting(outer),
+            unsquashed=acting(raw),
+            columns=None,
+            bind=bind if policy.bind else None,
+            black_box=policy.black_box and _wrap_black_box(policy.black_box, outer),
         )
     inside = policy.recurrence
 

@@ -43,7 +43,7 @@ def play_compiled(
     """
     inner, limit = _unwrap(env)
     task = inner.task if type(inner) is Environment else None
-    if task is None or inner.render_mode is not None or horizon > limit:
+    if task is None or inner.render_mode is not None or horizon > limit or policy.black_box is not None:
         return None
     if jax.default_backend() != "cpu" or len(policy.action_scale) != task.action_size:
         return None

@@ -115,7 +115,7 @@ def evaluate(
     if isinstance(env, gym.vector.VectorEnv):
         return _evaluate_in_parallel(env, policy, np.asarray(theta, np.float32), list(seeds), problem)
     task = find_task(env)
-    if task is not None:
+    if task is not None and policy.black_box is None:
         starts = np.stack([initial_observation(task, seed) for seed in seeds])
         return np.asarray(simulate(task, policy, theta, starts, problem.horizon), np.float64)
     episodes = (_play(env, policy, theta, seed, problem, time_limit) for seed in seeds)
@@ -213,7 +213,7 @@ def _play_together(
     alive, returns = np.ones(len(seeds), bool), np.zeros(len(seeds))
     reset: Any = envs.reset  # its hints allow one seed only
     observations, _ = call_env(partial(reset, seed=seeds), RESET, "reset", 0, seeds[0])
-    remembered: np.ndarray | None = None
+    remembered: Any = None
     for step in range(problem.horizon):
         seen = np.asarray(observations, np.float32).reshape(len(seeds), -1)
         remembered, actions = respond_to_batch(policy, theta, remembered, seen)

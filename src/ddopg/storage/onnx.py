@@ -51,9 +51,9 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
         'policy.onnx'
     """
     require(
-        trained.policy.recurrence is None,
-        "this policy has a memory, and an ONNX file of ddopg maps one observation to one action; take the policy "
-        "file, or the parameters (`trained.parameters`) and your own controller",
+        not trained.policy.replayed,
+        "this policy has a memory, or is a black box, and an ONNX file of ddopg maps one observation to one action; "
+        "take the policy file, or the parameters (`trained.parameters`) and your own controller",
         ArtefactError,
     )
     try:

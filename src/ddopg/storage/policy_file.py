@@ -105,7 +105,7 @@ class TrainedPolicy(NamedTuple):
             A function from one observation (O,) to the action (A,), for the observations of one episode in order.
         """
         policy, size = self.policy, self.problem.observation_size
-        if policy.recurrence is None:
+        if not policy.remembers:
             return self.act
         state: np.ndarray | None = None
 
@@ -146,7 +146,7 @@ class TrainedPolicy(NamedTuple):
         batch = observation.ndim > 1 and observation.shape[0] * size == observation.size
         rows = observation.reshape(-1, size) if batch else _vector(observation, size)
         policy = self.policy
-        if policy.recurrence is None:
+        if not policy.remembers:
             actions = answer(policy, self.theta, rows, self.safe_action)
         else:
             state = restart_memory(policy, self.theta, state, episode_start)

@@ -56,7 +56,7 @@ def write_proposal(directory: Path, number: int, purpose: str, seed: int, traine
     place, problem = directory / PROPOSALS / f"{number:04d}", trained.problem
     files = [trained.save(place / POLICY).name]
     with suppress(MissingPackageError):  # the safetensors file holds the same policy
-        if trained.policy.recurrence is None:
+        if not trained.policy.replayed:
             files.append(to_onnx(trained, place / MODEL).name)
     about = {
         "proposal": number,
