@@ -39,6 +39,7 @@ LAYERS = {
     "proposal": LEARNER,
     "agent": LEARNER | {"proposal"},
     "evaluation": LEARNER | {"agent"},
+    "tuning": LEARNER | {"agent"},
     "loggers": LEARNER,
     "minari": LEARNER,
     "baselines": LEARNER | {"agent"},
@@ -58,7 +59,7 @@ LAYERS = {
     },
     "__main__": {"cli"},
     "__init__": LEARNER
-    | {"agent", "deploy", "evaluation", "proposal"},  # the public names, loaded on first use
+    | {"agent", "deploy", "evaluation", "proposal", "tuning"},  # the public names, loaded on first use
 }
 """Layer → layers that it may import. A layer is a folder, or a public module of the top level."""
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ddopg.proposal import Proposal
     from ddopg.storage.policy_file import TrainedPolicy, load
     from ddopg.support.presets import load_config
+    from ddopg.tuning import tune_controller
 
 _HOMES = {
     "DDOPG": "agent",
@@ -38,6 +39,7 @@ _HOMES = {
     "Policy": "policies",
     "load_config": "support.presets",
     "evaluate": "evaluation",
+    "tune_controller": "tuning",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "load_config",
     "make_trajectory",
     "preset",
+    "tune_controller",
 ]
 
 _MODULES = (

@@ -267,11 +267,11 @@ class DDOPG(Shown):
                 was told before.
             StoreError: if it cannot be written now.
         """
-        if isinstance(trajectory, Real):
-            trajectory = proposal.outcome(float(trajectory))
-        check_fits(trajectory, self.problem)
-        check_credit(trajectory, proposal.pure, self.state)
-        own = trajectory._replace(theta=proposal.theta)
+        told = proposal.outcome(float(trajectory)) if isinstance(trajectory, Real) else trajectory
+        check_fits(told, self.problem)
+        assert isinstance(told, Trajectory)
+        check_credit(told, proposal.pure, self.state)
+        own = told._replace(theta=proposal.theta)
         return self._take(proposal.pure, own, describe_deviation(own, self.policy, self.problem))
 
     def add(self, trajectory: Trajectory) -> Added:

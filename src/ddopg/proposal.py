@@ -96,6 +96,29 @@ class Proposal(Shown):
             self.theta, observations, actions, rewards, horizon=horizon, terminated=terminated
         )
 
+    def failure(self, observations: Any, actions: Any, rewards: Any, return_: float) -> Trajectory:
+        """A rollout that your own check ended early, with the return that such a failure counts as.
+
+        Without one a rollout that is cut short may look good, because costs add up with time. Choose it below what
+        bad rollouts earn: policies near it are then expected to fail too, and the search keeps away from them.
+
+        Args:
+            observations: what the policy saw before each action, up to the end, (T, O).
+            actions: what it answered, (T, A).
+            rewards: what each step earned, (T,); the last is changed so that all add up to the return.
+            return_: what the failure counts as, undiscounted.
+
+        Returns:
+            The trajectory of this proposal, terminated.
+
+        Raises:
+            TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
+        """
+        each = np.array(rewards, np.float64)
+        if each.size:
+            each[-1] += return_ - each.sum()
+        return self.trajectory(observations, actions, each, terminated=True)
+
     def outcome(self, return_: float, context: Any = None) -> Trajectory:
         """The rollout of a machine of which only the return is known (`ddopg.controllers.returns_only`).
 
@@ -112,7 +135,7 @@ class Proposal(Shown):
         problem = self._trained.problem
         require(
             problem.horizon == 1 and problem.action_size == len(self.theta),
-            "a return alone may be told where the policy is ddopg.controllers.returns_only(...) and the horizon is 1. "
+            "a return alone may be told where the policy is ddopg.controllers.returns_only(...), the horizon 1. "
             "This one acts step by step: tell proposal.trajectory(observations, actions, rewards)",
             TrajectoryError,
         )

@@ -171,7 +171,7 @@ def _call_black_box(
     states = [box.initial(theta) for _ in rows] if state is None else [state] if one else list(state)
     answered = [
         box.step(theta, before, row) if sound else (before, np.asarray(safe_action, np.float32))
-        for before, row, sound in zip(states, rows, finite.all(axis=-1), strict=True)
+        for before, row, sound in zip(states, rows, np.all(finite, axis=-1).tolist(), strict=True)
     ]
     actions = _replace(rows, finite, np.stack([action for _, action in answered]), safe_action)
     after = [state for state, _ in answered]
