@@ -64,5 +64,6 @@ result = ddopg.tune_controller(Arm(), arm, rollouts, horizon=STEPS, seed=0)
 print(f"first rollout, your start: {result.history[0][1]:.1f}")
 returns = ddopg.evaluate(result.trained, Arm(), episodes=10)
 print(f"tuned, 10 fresh rollouts:  {returns.mean():.1f}, worst {returns.min():.1f}")
+result.trained.save("arm.safetensors")
 for name, value in result.parameters.items():
     print(f"  {name:<6} = {value:.4g}")

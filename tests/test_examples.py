@@ -29,7 +29,13 @@ def run(*arguments, cwd):
     return done.stdout
 
 
-BUDGETS = {"quickstart.py": 100, "ask_tell.py": 6, "custom_policy.py": 300, "ask_tell_robot.py": 4}
+BUDGETS = {
+    "quickstart.py": 100,
+    "ask_tell.py": 6,
+    "custom_policy.py": 300,
+    "ask_tell_robot.py": 4,
+    "tune_pid.py": 3,
+}
 OTHERS = {"ddopg_by_hand.py", "tour.ipynb"}  # below
 
 

@@ -106,10 +106,13 @@ def check_parameters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
 
 
 def free_parameters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
-    """Those that are searched, in the order of their coordinates.
+    """Those that are searched.
 
     Args:
         parameters: all of a controller's.
+
+    Returns:
+        The free ones, in the order of their coordinates.
 
     Example:
         >>> [p.name for p in free_parameters([Parameter("kp", 1.0, scale=1.0), Parameter("dt", 0.1, fixed=True)])]

@@ -58,8 +58,8 @@ def black_box(
         >>> def act(p, observation):
         ...     return [np.clip(p["kp"] * observation[0], -1.0, 1.0) if observation[0] > 0.1 else 0.0]
         >>> policy = black_box([Parameter("kp", 2.0, bounds=(0.0, 8.0))], act, observation_size=1, action_size=1)
-        >>> policy.act(np.zeros(1), np.array([0.3])).round(3).tolist()
-        [0.6]
+        >>> policy.act(np.zeros(1), np.array([0.25])).tolist()
+        [0.5]
     """
     known = check_parameters(parameters)
     names, size = [each.name for each in known], len(free_parameters(known))
