@@ -1,9 +1,9 @@
 """Controllers tuned by ddopg, CMA-ES and Optuna: `python benchmarks/controllers.py` writes controllers/results.jsonl.
 
 Two plants with the same start and bounds for all: a cart with a constant disturbance (PID, 3 parameters) and
-Swimmer-v5 with an oscillator (8 parameters). Every method gets the same number of rollouts, and the parameters that it
-would hand over are played on fresh seeds. `ddopg` learns from every step, `ddopg-returns`, `cmaes` and `optuna` (its
-Gaussian process; needs PyTorch) from returns alone. A finished (plant, method, seed) is never run again.
+Swimmer-v5 with an oscillator (8 parameters). Every method gets the same number of rollouts, and the parameters that
+it would hand over are played on fresh seeds. `ddopg` learns from every step, `ddopg-returns`, `cmaes` and `optuna`
+(its Gaussian process; needs PyTorch) from returns alone. A finished (plant, method, seed) is never run again.
 
     python benchmarks/controllers.py [--plants cart swimmer] [--methods ddopg cmaes] [--seeds 20] [--rollouts 60]
 """
@@ -82,19 +82,16 @@ def tune_by_returns(env, policy, horizon, rollouts, seed):
 
 
 def tune_by_cmaes(env, policy, horizon, rollouts, seed):
-    from cmaes import CMA
+    import cma
 
     play, (low, high) = player(env, policy, horizon, seed), policy.limits
-    search = CMA(np.zeros(policy.size), sigma=1.0, bounds=np.stack([low, high], axis=1), seed=seed)
-    asked = []
+    options = {"bounds": [low.tolist(), high.tolist()], "seed": seed, "verbose": -9}
+    search = cma.CMAEvolutionStrategy(np.zeros(policy.size), 1.0, options)
     play(np.zeros(policy.size))  # the start is played by everybody
-    for _ in range(rollouts - 1):
-        theta = search.ask()
-        asked.append((theta, -play(theta)))
-        if len(asked) == search.population_size:
-            search.tell(asked)
-            asked = []
-    return np.clip(search.mean, low, high)
+    for _ in range((rollouts - 1) // search.popsize):
+        asked = search.ask()
+        search.tell(asked, [-play(theta) for theta in asked])
+    return np.clip(search.result.xfavorite, low, high)
 
 
 def tune_by_optuna(env, policy, horizon, rollouts, seed):

@@ -1,0 +1,86 @@
+"""Tuning in one call, failures with a stated return, the price of changes, and what the command line prints."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import ddopg
+from ddopg.cli.main import main
+from ddopg.controllers import Parameter, controller
+from ddopg.envs.smoothness import PenaliseChanges
+from ddopg.errors import ConfigError
+from tests.probes import Follow, Target
+from tests.recorded import SIZES
+
+GAIN = Parameter("gain", 0.5, bounds=(-2.0, 1.0), unit="1/s")
+POLICY = controller([GAIN], lambda p, o: [p["gain"] * o[0]], 1, 1)
+
+
+class TestTuning:
+    def test_a_function_is_played_with_parameters_in_real_units_the_start_first(self):
+        played = []
+
+        def play(p):
+            played.append(p)
+            return -((p["gain"] + 1.0) ** 2)
+
+        result = ddopg.tune_controller(play, [GAIN, Parameter("dt", 0.1, fixed=True)], rollouts=25)
+        assert played[0] == {"gain": 0.5, "dt": 0.1}
+        assert [p for p, _ in result.history] == played
+        assert abs(result.parameters["gain"] + 1.0) < 0.4
+        assert "random" not in result.agent.state.memory.purposes
+
+    def test_an_environment_is_played_by_the_controller(self, tmp_path):
+        result = ddopg.tune_controller(Follow(), POLICY, rollouts=9, run_directory=tmp_path / "run")
+        assert len(result.history) == 9
+        assert result.trained.parameters == result.parameters
+        result.agent.close()
+
+    def test_what_does_not_go_together_is_refused(self):
+        with pytest.raises(ConfigError, match="with an environment, give a controller"):
+            ddopg.tune_controller(Follow(), [GAIN], rollouts=3)
+        with pytest.raises(ConfigError, match="without an environment, give a function"):
+            ddopg.tune_controller(lambda p: 0.0, POLICY, rollouts=3)
+        with pytest.raises(ConfigError, match="at least one rollout"):
+            ddopg.tune_controller(Follow(), POLICY, rollouts=0)
+
+
+def test_a_failure_counts_as_the_stated_return():
+    agent = ddopg.DDOPG(Follow(), policy=POLICY)
+    proposal = agent.ask(1)[0]
+    info = agent.tell(
+        proposal, proposal.failure([[0.1], [0.2]], [[0.05], [0.1]], [-1.0, -2.0], return_=-50.0)
+    )
+    told = agent.state.memory.trajectories[0]
+    assert info.return_ == -50.0
+    assert told.rewards[:2].tolist() == [-1.0, -49.0]
+    assert told.terminated
+
+
+class TestThePriceOfChanges:
+    def test_it_is_the_weighted_square_of_the_change(self):
+        env = PenaliseChanges(Target(), weight=0.5)
+        env.reset(seed=0)
+        rewards = [env.step(np.array([a]))[1] for a in (0.5, 0.5, 1.5)]
+        assert rewards == [0.0, 0.0, -1.0 - 0.5]
+        env.reset(seed=0)
+        assert env.step(np.array([0.5]))[1] == 0.0  # a new episode has no action before
+
+    def test_a_negative_weight_is_refused(self):
+        with pytest.raises(ConfigError, match="must not be negative"):
+            PenaliseChanges(Target(), weight=-1.0)
+
+
+def test_the_command_line_trains_a_named_controller_and_prints_its_parameters(tmp_path, capsys):
+    run, small = tmp_path / "run", ["--horizon", "12", "--eval-points", "1", "--quiet", *SIZES]
+    main(["train", "Swimmer-v5", "--policy", "oscillator", "--episodes", "2", "--out", str(run), *small])
+    assert "  period       = " in capsys.readouterr().out
+    main(["evaluate", str(run), "--episodes", "1"])
+    shown = capsys.readouterr().out
+    assert " steps\n" in shown
+    assert "  phase[0]     = 0 rad (fixed)" in shown
+    trained = ddopg.load(run / "policy.safetensors")
+    assert list(trained.parameters)[:2] == ["period", "stiffness"]
+    again = ddopg.DDOPG.resume(run, env=gym.make("Swimmer-v5"))
+    assert again.policy.parameters == trained.policy.parameters
+    again.close()
