@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ddopg
+from ddopg.callbacks import EvalCallback
 from ddopg.errors import ConfigError, RolloutError, SpaceError, TrajectoryError
 from ddopg.rollouts.budget import check_budget
 from ddopg.rollouts.playing import rollout
@@ -90,11 +91,16 @@ def test_a_callback_sees_every_rollout_and_can_stop():
     assert learner.state.memory.size == 6
 
 
-def test_the_progress_display_shows_the_incumbent(capsys):
-    agent().learn(total_episodes=6, progress_bar=True)
+def test_the_progress_display_shows_return_evaluation_and_the_whole_run_also_when_it_goes_on(capsys):
+    evaluation = EvalCallback(Target(), eval_freq=6, n_eval_episodes=2)
+    learner = agent().learn(total_episodes=6, callback=[evaluation], progress_bar=True)
     shown = capsys.readouterr().err
-    assert "incumbent" in shown
     assert "6/6 episodes" in shown
+    assert "return -" in shown
+    assert "estimate -" in shown
+    assert f"evaluation {evaluation.latest.mean:.4g} at 18 steps" in shown
+    assert learner.learn(total_episodes=2, progress_bar=True) is learner
+    assert "8/8 episodes" in capsys.readouterr().err
 
 
 def test_an_environment_may_be_given_by_its_name():

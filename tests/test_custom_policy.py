@@ -9,7 +9,7 @@ import pytest
 
 import ddopg
 from ddopg import numpy_policy
-from ddopg.errors import ArtefactError, SpaceError
+from ddopg.errors import ArtefactError, ConfigError, SpaceError
 from ddopg.policies import custom, mlp
 from ddopg.storage.onnx import to_onnx
 from tests.probes import Follow
@@ -26,6 +26,30 @@ def controller(parameters, observation):
 
 
 OWN = custom(gains, controller, 1, 1)
+
+
+def branching(parameters, observation):
+    return parameters if observation[0] > 0 else -parameters
+
+
+class TestWrittenWithNumPy:
+    @pytest.mark.parametrize(
+        "apply",
+        [
+            lambda parameters, observation: np.tanh(np.asarray(observation) @ np.asarray(parameters)),
+            lambda parameters, observation: jnp.array([float(parameters[0])]),
+            lambda parameters, observation: jnp.array([[1.0, 2.0][parameters[0].astype(int)]]),
+            branching,
+        ],
+        ids=["numpy", "float", "index", "if"],
+    )
+    def test_it_gets_a_sentence_that_names_jax_numpy(self, apply):
+        with pytest.raises(ConfigError, match=r"must be written with jax\.numpy.*JAX says"):
+            custom(lambda key: jnp.ones(1), apply, 1, 1)
+
+    def test_a_function_in_the_place_of_a_policy_class_gets_one_too(self):
+        with pytest.raises(ConfigError, match=r"policy must be a policy class, got function.*custom"):
+            ddopg.DDOPG(Follow(), horizon=3, policy=lambda observation: observation)
 
 
 class TestThePolicy:

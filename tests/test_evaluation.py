@@ -90,6 +90,17 @@ def test_what_cannot_be_played_gets_a_sentence(asked, error, message, agent):
         ddopg.evaluate(*asked(agent))
 
 
+def test_a_policy_remembers_the_module_of_its_environment_and_needs_it_only_where_it_is_not_imported():
+    agent = ddopg.DDOPG("tests.worlds:Follow-v0", config=quick(), seed=0).learn(total_episodes=2)
+    assert agent.incumbent.environment == "tests.worlds:Follow-v0"
+    assert ddopg.evaluate(agent.incumbent, episodes=2).shape == (2,)
+    elsewhere = agent.incumbent._replace(environment="tank:Tank-v0")
+    with pytest.raises(SpaceError, match=r"trained on tank:Tank-v0; .* add env='tank:Tank-v0'"):
+        ddopg.evaluate(elsewhere)
+    with pytest.raises(SpaceError, match=r"trained on Tank-v0, .*: env='MODULE:Tank-v0'"):
+        ddopg.evaluate(elsewhere._replace(environment="Tank-v0"))
+
+
 def test_an_environment_without_a_name_is_enough():
     env = Follow()
     env.spec = None

@@ -42,6 +42,7 @@ from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.storage.run_store import RunStore
 from ddopg.support.compilation import keep_compiled_programs
 from ddopg.support.display import show_progress
+from ddopg.support.journal import log_failure, log_rollout
 from ddopg.support.showing import Shown
 from ddopg.support.signals import shielded
 
@@ -179,7 +180,8 @@ class DDOPG(Shown):
         about = store.description
         try:
             if env is None and about.environment is not None:
-                env = require_registered(about.environment, "env=... (--env)")
+                option = "env='{0}' (--env {0} on the command line)"
+                env = require_registered(about.environment, option)
             spaces = problem_options(about.problem, env)
             choice = {"on_invalid": on_invalid, "safe_action": safe_action}
             agent = cls(env, **spaces, **choice, config=about.config, policy=policy, isolate=isolate)
@@ -342,7 +344,7 @@ class DDOPG(Shown):
         budget = Budget(total_timesteps, total_episodes, self.state)
         with (
             open_runner(place, self._rollout_spec(time_limit)) as runner,
-            show_progress(progress_bar, budget.total, budget.unit) as show,
+            show_progress(progress_bar, budget.end, budget.unit, budget.first) as show,
             callback_scope(after_each, self),
         ):
             queue = RolloutQueue(runner, self._in_hand, retries, self._note)
@@ -351,8 +353,9 @@ class DDOPG(Shown):
                 self.state = ask_ahead(self.state, self.policy, self.config, place.n)
                 flight = self.state.pending[: min(place.n, budget.left(self.state))]
                 info = self._take(flight[0], queue.wait_for_first(flight))
-                show(budget.used(self.state), info)
-                if not after_each(self, info):
+                going_on = after_each(self, info)
+                show(budget.spent_so_far(self.state), info, after_each.latest_evaluation)
+                if not going_on:
                     break
         return self
 
@@ -437,6 +440,7 @@ class DDOPG(Shown):
         if self.store is not None:
             self.store.tell(proposal, turn.state, turn.info)
         self.state, self._cache = turn.state, turn.cache
+        log_rollout(turn.info, proposal.purpose)
 
     def _rollout_spec(self, time_limit: float | None) -> RolloutSpec:
         if self.env is None:
@@ -446,6 +450,7 @@ class DDOPG(Shown):
 
     def _note(self, failure: Failure) -> None:
         self.failures.append(failure)
+        log_failure(failure)
         if self.store is not None:
             self.store.add_failure(failure)
 
@@ -453,5 +458,7 @@ class DDOPG(Shown):
         return Proposal(proposal, self._trained(proposal.theta, {}))
 
     def _trained(self, theta: np.ndarray, note: dict[str, Any]) -> TrainedPolicy:
-        about = (self.problem, self.config, get_env_id(self.env), note, self._network, self._safe_action)
+        own = self.environment and ":" in self.environment  # the module belongs to its name
+        environment = self.environment if own else get_env_id(self.env)
+        about = (self.problem, self.config, environment, note, self._network, self._safe_action)
         return TrainedPolicy(theta, *about)

@@ -25,6 +25,7 @@ from ddopg.errors import require
 from ddopg.rollouts.playing import evaluate
 from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.support.files import write_atomically
+from ddopg.support.journal import log_evaluation
 
 
 class Learner(Protocol):
@@ -91,6 +92,11 @@ class BaseCallback:
         self.model = agent
         self._on_training_start()
 
+    @property
+    def latest_evaluation(self) -> Evaluation | None:
+        """The last evaluation on fresh episodes that this callback knows of, for the display; None without one."""
+        return None
+
     def on_training_end(self) -> None:
         """At the end of a call of `learn`, however it ends."""
         self._on_training_end()
@@ -136,6 +142,12 @@ class CallbackList(BaseCallback):
         """Pass it on to those that are objects of `BaseCallback`."""
         for callback in self._objects():
             callback.on_training_end()
+
+    @property
+    def latest_evaluation(self) -> Evaluation | None:
+        """The last evaluation of any of them."""
+        known = [callback.latest_evaluation for callback in self._objects()]
+        return max(filter(None, known), key=lambda evaluation: evaluation.rollout, default=None)
 
     def _on_step(self) -> bool:
         answers = [callback(self.model, self.info) for callback in self.callbacks]
@@ -266,12 +278,18 @@ class EvalCallback(_Every):
         self.evaluations_timesteps: list[int] = []
         self.evaluations_results: list[np.ndarray] = []
 
+    @property
+    def latest_evaluation(self) -> Evaluation | None:
+        """The last evaluation."""
+        return self.latest
+
     def _act(self) -> bool:
         trained, first = self.model.incumbent, FIRST_EVALUATION_SEED + self.n_calls * self.n_eval_episodes
         seeds = range(first, first + self.n_eval_episodes)
         returns = evaluate(self.eval_env, trained.policy, trained.theta, seeds, trained.problem.horizon)
         self.latest = Evaluation.of(self.info.rollout, self.num_timesteps, returns)
         self.last_mean_reward = self.latest.mean
+        log_evaluation(self.latest)
         self._log(returns)
         going_on = True
         if self.last_mean_reward > self.best_mean_reward:

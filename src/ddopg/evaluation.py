@@ -164,7 +164,9 @@ def _make_environment(
     """The given environment, the one of that name, or the one that the policy was learnt on."""
     if env is None:
         message = "the policy does not say which environment it was learnt on; give one with env=..."
-        env = require_registered(require_given(trained.environment, message), "env=...")
+        name = require_given(trained.environment, message)
+        bare = name.rpartition(":")[2]  # no module is imported for it, where it is registered already
+        env = require_registered(bare if bare in gym.registry else name, "env='{}'")
     played = make(env) if isinstance(env, str) else env
     require_fitting(trained, played)
     return played

@@ -441,12 +441,12 @@ class TestWrongInput:
     def test_a_directory_that_cannot_be_written(self, tmp_path, capsys):
         (tmp_path / "file").write_text("")
         assert main(["train", "cartpole", "--steps", "50", "--out", str(tmp_path / "file" / "run")]) == 2
-        assert "choose a writable directory with --out" in capsys.readouterr().err
+        assert "choose a writable directory with run_directory=... (--out)" in capsys.readouterr().err
 
     def test_a_directory_that_holds_a_run_is_not_overwritten(self, run, capsys):
         before = everything(run)
         assert main(["train", "cartpole", "--steps", "50", "--out", str(run), *QUICK]) == 2
-        assert f"already holds a run; go on with ddopg resume {run}" in capsys.readouterr().err
+        assert f"(on the command line: ddopg resume {run})" in capsys.readouterr().err
         assert everything(run) == before
 
     def test_a_policy_for_another_environment(self, run, capsys):

@@ -6,7 +6,7 @@ import pytest
 
 import ddopg
 from ddopg.envs.adapter import flatten_observations, make
-from ddopg.errors import SpaceError
+from ddopg.errors import ObservationError, SpaceError
 from ddopg.rollouts.playing import evaluate, rollout
 from tests.box2d import mark_box2d
 from tests.recorded import quick
@@ -96,6 +96,32 @@ class TestNestedObservations:
         action, _ = agent.predict(observation)
         np.testing.assert_array_equal(action, agent.predict(vector)[0])
         assert env.action_space.contains(action)
+
+    @pytest.mark.parametrize("copies", [1, 3])
+    def test_a_batch_of_them_gets_a_batch_of_actions_as_evaluators_of_vectors_expect(self, copies):
+        agent = ddopg.DDOPG(Nested(gym.make("Pendulum-v1")), config=quick(), seed=0)
+        agent.learn(total_episodes=2)
+        vector = gym.vector.SyncVectorEnv([lambda: Nested(gym.make("Pendulum-v1"))] * copies)
+        observations, _ = vector.reset(seed=1)
+        actions, _ = agent.predict(observations)
+        assert actions.shape == (copies, 1)
+        for i, action in enumerate(actions):
+            first, second = (part[i] for part in observations["arm"])
+            one = {"arm": (first, second), "side": observations["side"][i]}
+            np.testing.assert_array_equal(action, agent.predict(one)[0])
+        vector.step(actions)
+        vector.close()
+
+    @pytest.mark.parametrize("wrong", [{"arm": 1}, {}, {"arm": ([0.0], [0.0]), "side": 0}, (1, 2)])
+    def test_one_that_does_not_fit_its_space_is_refused(self, pendulum, wrong):
+        agent = ddopg.DDOPG(Nested(pendulum), config=quick(), seed=0)
+        with pytest.raises(ObservationError, match=r"observation.*got"):
+            agent.predict(wrong)
+
+    def test_a_saved_policy_says_how_to_make_a_vector_of_one(self, pendulum):
+        agent = ddopg.DDOPG(Nested(pendulum), config=quick(), seed=0)
+        with pytest.raises(ObservationError, match=r"gymnasium\.spaces\.utils\.flatten"):
+            agent.incumbent.predict({"a": 1})
 
     def test_a_dict_made_by_gymnasium_itself(self, pendulum):
         env = gym.wrappers.TimeAwareObservation(pendulum, flatten=False)

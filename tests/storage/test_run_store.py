@@ -452,7 +452,7 @@ class TestOneWriter:
 
     def test_a_directory_with_a_run_is_not_begun_again(self, tmp_path):
         learnt(tmp_path / "run", 2)
-        with pytest.raises(StoreError, match=r"already holds a run; go on with ddopg resume"):
+        with pytest.raises(StoreError, match=r"already holds a run; go on with DDOPG.resume"):
             learnt(tmp_path / "run", 2)
         assert resumed(tmp_path / "run", 1).state.memory.size == 3
 

@@ -2,13 +2,17 @@
 
 import math
 import re
+import subprocess
+import sys
 
 import pytest
 
 from ddopg.core.algorithm import Info
+from ddopg.core.types import Evaluation
 from ddopg.support.display import describe_rollout, fit_parts, format_with_error, show_progress
 
 LATER = Info(316, 20_096, 951.2, 100, 944.3, 26.4, 950.0, 700.0, 5.8, 4.69, 15, "step_limit", "")
+EVALUATED = Evaluation(315, 20_000, 930.12, 20.0, 871.0, 100)
 DESIGN = LATER._replace(rollout=2, steps=31, incumbent=49.99, incumbent_error=math.nan, ess=math.nan)
 
 
@@ -45,14 +49,25 @@ def test_the_error_says_how_many_digits_the_value_deserves(value, error, text):
 
 
 def test_everything_is_there_and_the_unit_of_the_budget_is_not_said_twice():
-    assert describe_rollout(LATER, "steps") == ["rollout 316", "incumbent 944 ± 26", "ESS 5.8", "√Σ 4.69"]
+    known = ["return 951.2", "estimate 944 ± 26", "ESS 5.8", "√Σ 4.69"]
+    assert describe_rollout(LATER, "steps") == ["rollout 316", *known]
     assert describe_rollout(LATER, "episodes")[:2] == ["rollout 316", "20,096 steps"]
-    assert describe_rollout(DESIGN, "steps") == ["rollout 2", "incumbent 49.99", "initial design"]
+    assert describe_rollout(DESIGN, "steps") == [
+        "rollout 2",
+        "return 951.2",
+        "estimate 49.99",
+        "initial design",
+    ]
 
 
-@pytest.mark.parametrize("width", range(1, 70))
+def test_what_was_measured_stands_before_what_is_estimated():
+    shown = describe_rollout(LATER, "steps", EVALUATED)
+    assert shown[1:4] == ["return 951.2", "evaluation 930.1 ± 2.0 at 20,000 steps", "estimate 944 ± 26"]
+
+
+@pytest.mark.parametrize("width", range(1, 120))
 def test_no_part_is_cut_and_none_is_left_out_that_would_fit(width):
-    parts = describe_rollout(LATER, "episodes")
+    parts = describe_rollout(LATER, "episodes", EVALUATED)
     shown = fit_parts(parts, width).split(" · ")
     assert shown == parts[: len(shown)]
     assert len(" · ".join(shown)) <= width or len(shown) == 1
@@ -60,13 +75,13 @@ def test_no_part_is_cut_and_none_is_left_out_that_would_fit(width):
 
 
 @pytest.mark.parametrize(
-    ("width", "last"), [(30, "rollout 316"), (60, "√Σ 4.69"), (80, "√Σ 4.69"), (120, "√Σ 4.69")]
+    ("width", "last"), [(30, "return 951.2"), (60, "ESS 5.8"), (80, "√Σ 4.69"), (120, "√Σ 4.69")]
 )
 def test_a_terminal_shows_two_lines_that_fit(width, last, terminal, capsys):
     terminal(width)
     with show_progress(True, 30_000, "steps") as show:
-        show(31, DESIGN)
-        show(20_096, LATER)
+        show(31, DESIGN, None)
+        show(20_096, LATER, None)
     text = capsys.readouterr().err
     assert "\x1b[" in text
     bar, known = [line for line in lines(text) if line.strip()][-2:]
@@ -80,14 +95,55 @@ def test_a_terminal_shows_two_lines_that_fit(width, last, terminal, capsys):
 def test_a_file_gets_plain_lines_now_and_then(capsys):
     with show_progress(True, 200, "episodes") as show:
         for k in range(1, 201):
-            show(k, LATER._replace(rollout=k))
+            show(k, LATER._replace(rollout=k), EVALUATED)
     text = capsys.readouterr().err
     assert "\x1b" not in text
     assert "\r" not in text
     shown = text.splitlines()
     assert [line.split("/")[0] for line in shown] == ["1", *map(str, range(20, 201, 20))]
-    parts = "rollout 200 · 20,096 steps · incumbent 944 ± 26 · ESS 5.8 · √Σ 4.69 · left 0:00:00"
-    assert shown[-1] == f"200/200 episodes · {parts}"
+    parts = "rollout 200 · 20,096 steps · return 951.2 · evaluation 930.1 ± 2.0 at 20,000 steps · estimate 944 ± 26"
+    assert shown[-1] == f"200/200 episodes · {parts} · ESS 5.8 · √Σ 4.69 · left 0:00:00"
+
+
+def test_a_resumed_run_is_counted_from_its_beginning_and_its_time_from_now(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("ddopg.support.display.time.monotonic", lambda: now[0])
+    with show_progress(True, 5000, "steps", first=4000) as show:
+        now[0] += 10
+        show(4012, LATER, None)
+    line = capsys.readouterr().err
+    assert line.startswith("4,012/5,000 steps · ")
+    assert line.endswith("left 0:13:43\n")  # 10 s for 12 steps, 988 to go
+
+
+def test_a_terminal_counts_a_resumed_run_from_its_beginning(terminal, capsys):
+    terminal(80)
+    with show_progress(True, 5000, "steps", first=4000) as show:
+        show(4012, LATER, EVALUATED)
+    shown = [line for line in lines(capsys.readouterr().err) if line.strip()]
+    assert shown[-2].startswith("4,012/5,000 steps ")
+    assert shown[-1] == "rollout 316 · return 951.2 · evaluation 930.1 ± 2.0 at 20,000 steps"
+
+
+NOTEBOOK = """
+import builtins, importlib.util
+class ZMQInteractiveShell: pass  # by this name, rich knows a notebook
+builtins.get_ipython = ZMQInteractiveShell
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "ipywidgets" else find(name, *rest)
+from ddopg.support.display import show_progress
+from tests.support.test_display import LATER
+with show_progress(True, 100, "steps") as show:
+    show(10, LATER, None)
+    show(100, LATER, None)
+"""
+
+
+@pytest.mark.long
+def test_a_notebook_without_ipywidgets_gets_lines():
+    command = [sys.executable, "-W", "error::UserWarning", "-c", NOTEBOOK]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [line.split(" · ")[0] for line in done.stderr.splitlines()] == ["10/100 steps", "100/100 steps"]
 
 
 def test_a_slow_run_gets_a_line_a_minute_and_says_how_long_it_will_take(monkeypatch, capsys):
@@ -96,7 +152,7 @@ def test_a_slow_run_gets_a_line_a_minute_and_says_how_long_it_will_take(monkeypa
     with show_progress(True, 1000, "steps") as show:
         for k in range(1, 8):
             now[0] += 25
-            show(k, LATER)
+            show(k, LATER, None)
     shown = capsys.readouterr().err.splitlines()
     assert [line.split("/")[0] for line in shown] == ["1", "4", "7"]
     assert shown[0].endswith("left 6:56:15")
@@ -104,5 +160,5 @@ def test_a_slow_run_gets_a_line_a_minute_and_says_how_long_it_will_take(monkeypa
 
 def test_quiet_is_quiet(capsys):
     with show_progress(False, 10, "steps") as show:
-        show(5, LATER)
+        show(5, LATER, None)
     assert capsys.readouterr() == ("", "")

@@ -17,6 +17,7 @@ from ddopg.errors import RolloutError, require_given
 from ddopg.evaluation import evaluate_policy
 from ddopg.storage import exports
 from ddopg.storage.run_store import RunStore
+from ddopg.support.journal import log_evaluation
 from ddopg.support.signals import shielded
 
 
@@ -54,7 +55,7 @@ class Evaluator:
         self._store, self._command, self._budget = require_store(agent), command, budget
         earlier = self._store.evaluations()
         self._reached = self._count_marks(earlier[-1].rollout, earlier[-1].steps) if earlier else 0
-        self.latest: Evaluation | None = None
+        self.latest: Evaluation | None = earlier[-1] if earlier else None
         if agent.state.memory.size:
             self(agent)
 
@@ -69,6 +70,7 @@ class Evaluator:
         with shielded():
             self._store.add_evaluation(evaluation)
             self._reached, self.latest = reached, evaluation
+            log_evaluation(evaluation)
             save_policy(agent, [evaluation])
 
     def _count_marks(self, rollouts: int, steps: int) -> int:

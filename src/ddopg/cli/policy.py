@@ -124,7 +124,7 @@ def _make_environment(trained: TrainedPolicy, name: str | None, **options: str) 
         "the policy does not say which environment it was learnt on; give one with --env",
         ArtefactError,
     )
-    env = make(name or require_registered(chosen, "--env"), **options)
+    env = make(name or require_registered(chosen, "--env {}"), **options)
     require_fitting(trained, env, chosen)
     for difference in describe_differences(trained, env):
         print(f"ddopg: the policy was learnt {difference} now", file=sys.stderr)

@@ -69,7 +69,8 @@ def read_observations(observations: Any) -> np.ndarray:
         except (TypeError, ValueError) as error:
             came = type(observations).__name__
             raise ObservationError(
-                f"an observation is a vector of numbers, or a batch of them, got {came}: {error}"
+                f"an observation is a vector of numbers, or a batch of them, got {came}: {error}; make a vector of a "
+                "nested one, as the learner did: gymnasium.spaces.utils.flatten(space, observation)"
             ) from error
 
 

@@ -16,6 +16,7 @@ from gymnasium.wrappers import NormalizeObservation, NormalizeReward, TimeLimit
 
 from ddopg.core.problem import Problem
 from ddopg.envs import ENVS
+from ddopg.envs.nested import flatten_nested
 from ddopg.errors import SpaceError, require, require_given, unknown
 
 SHORT_NAMES = {name: identifier for name, (identifier, _) in ENVS.items()}
@@ -64,20 +65,39 @@ def flatten_observations(env: gym.Env) -> gym.Env:
 
 
 def to_vector(env: gym.Env | None, observation: Any) -> Any:
-    """Turn a nested observation into the vector that `flatten_observations` makes of it; leave any other alone."""
+    """Turn nested observations, one or a batch, into what `flatten_observations` makes of them; leave others alone."""
     if isinstance(env, gym.wrappers.FlattenObservation) and isinstance(observation, dict | tuple | int):
-        return gym.spaces.utils.flatten(env.env.observation_space, observation)
+        return flatten_nested(env.env.observation_space, observation)
     return observation
 
 
-def require_registered(name: str, remedy: str) -> str:
-    """Return the name of an environment from a file, unless it names a module: a file must not have one imported."""
+def require_registered(name: str, option: str) -> str:
+    """Return the name of an environment from a file, unless it names a module: a file must not have one imported.
+
+    Args:
+        name: how the file says to make the environment.
+        option: how a user gives the environment, with its name in braces, such as `--env {}`.
+
+    Raises:
+        SpaceError: if the name has a module, or is not known here.
+
+    Example:
+        >>> require_registered("cartpole", "--env {}")
+        'cartpole'
+    """
     require(
         ":" not in name,
-        f"the file names the environment {name!r}, and a file may not say which module to import; if you trust it, "
-        f"give the environment yourself with {remedy}",
+        f"trained on {name}; a file may not say which module to import: if you trust this one, add "
+        f"{option.format(name)}",
         SpaceError,
     )
+    try:
+        gym.spec(SHORT_NAMES.get(name, name))
+    except gym.error.Error as error:
+        module = option.format(f"MODULE:{name}")
+        raise SpaceError(
+            f"trained on {name}, which is not registered here; name the module that registers it: {module}"
+        ) from error
     return name
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,9 +17,8 @@ from ddopg.errors import require
 from ddopg.loggers.base import ROLLOUT, Logger, Values
 from ddopg.loggers.naming import WINDOW, collect_values, measure_speed
 from ddopg.storage.rows import info_to_dict
+from ddopg.support.journal import LOGGER
 from ddopg.support.records import to_dict
-
-_LOGGER = logging.getLogger("ddopg")
 
 
 class Evaluating(Protocol):
@@ -81,6 +79,11 @@ class Logging(BaseCallback):
         for logger in self.loggers:
             self._attempt(logger, partial(_catch_up, logger, about, past))
 
+    @property
+    def latest_evaluation(self) -> Evaluation | None:
+        """The last evaluation, if there are evaluations."""
+        return None if self.evaluation is None else self.evaluation.latest
+
     def _on_step(self) -> bool:
         going_on = self.evaluation is None or self.evaluation(self.model, self.info) is not False
         self._rows.append(info_to_dict(self.info))
@@ -104,7 +107,7 @@ class Logging(BaseCallback):
         except Exception as error:  # whatever it is: logs are views, the run is worth more
             self._open.remove(logger)
             reason = str(error).strip() or type(error).__name__
-            _LOGGER.warning(
+            LOGGER.warning(
                 "ddopg: %s failed: %s. The run goes on without it; from the run store, the next start completes it",
                 type(logger).__name__,
                 reason,

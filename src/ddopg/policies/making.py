@@ -33,6 +33,7 @@ def make_policy(
 
     Raises:
         SpaceError: if the action range cannot be squashed onto, or the network has other actions.
+        ConfigError: if the network is no policy class.
 
     Example:
         >>> import numpy as np
@@ -40,6 +41,11 @@ def make_policy(
         >>> make_policy(PolicyConfig(hidden=(), squash=True), 4, np.array([-1.0]), np.array([1.0])).size
         5
     """
+    require(
+        network is None or isinstance(network, Policy),
+        f"policy must be a policy class, got {type(network).__name__}; ddopg.policies.custom makes one of two "
+        "functions written with jax.numpy",
+    )
     policy = network or mlp(observation_size, len(low), tuple(config.hidden), linear_path=config.linear_path)
     range_ = tuple(map(float, low)), tuple(map(float, high))
     require(

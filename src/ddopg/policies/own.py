@@ -45,6 +45,7 @@ def custom(
 
     Raises:
         SpaceError: if `apply` does not give `action_size` numbers, or a state of another shape.
+        ConfigError: if `apply` is not written with `jax.numpy`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -152,13 +153,19 @@ def _make_recurrence(
 
 
 def _trace(apply: Callable[..., Any], *arguments: Any) -> Any:
-    """The shapes of what the function gives; an error where it is none of JAX."""
+    """What the function gives, by shape; refuse what JAX cannot differentiate, such as code written with NumPy."""
     try:
         return jax.eval_shape(apply, *arguments)
-    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
-        raise SpaceError(
-            "the policy must be a function of JAX arrays, and this one asks for their numbers, as NumPy, float() and "
-            "`if` do; use jax.numpy and jnp.where, or take it as it is: ddopg.controllers.black_box"
+    except (
+        jax.errors.ConcretizationTypeError,
+        jax.errors.TracerArrayConversionError,
+        jax.errors.TracerIntegerConversionError,
+    ) as error:
+        raise ConfigError(
+            "apply(parameters, observation) must be written with jax.numpy, because the search differentiates it; it "
+            "needs the values of its arguments, as NumPy, float() and if do. Write jnp for np (import jax.numpy as "
+            "jnp) and jnp.where for if, or take it as it is: ddopg.controllers.black_box. JAX says: "
+            f"{str(error).splitlines()[0]}"
         ) from error
 
 

@@ -24,7 +24,8 @@ class Budget:
     def __init__(self, steps: int | None, episodes: int | None, state: State) -> None:
         self.unit = "steps" if steps is not None else "episodes"
         self.total = check_budget(steps, episodes)
-        self._first = self.spent_so_far(state)
+        self.first = self.spent_so_far(state)
+        self.end = self.first + self.total  # counted from the beginning of the run
 
     def spent_so_far(self, state: State) -> int:
         """In the budget's own unit."""
@@ -32,7 +33,7 @@ class Budget:
 
     def used(self, state: State) -> int:
         """Since this budget was made."""
-        return self.spent_so_far(state) - self._first
+        return self.spent_so_far(state) - self.first
 
     def left(self, state: State) -> int:
         """In its own unit; no more rollouts than that are needed, because each has at least one step."""

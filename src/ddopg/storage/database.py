@@ -97,7 +97,8 @@ def require_no_run(path: Path) -> None:
     log = log_of(path)
     require(
         is_empty(path),
-        f"{path.parent} already holds a run; go on with ddopg resume {path.parent}, or choose another one",
+        f"{path.parent} already holds a run; go on with DDOPG.resume({str(path.parent)!r}) (on the command line: "
+        f"ddopg resume {path.parent}), or choose another directory",
         StoreError,
     )
     require(
@@ -160,7 +161,9 @@ def lock_directory(directory: Path, create: bool) -> BaseFileLock:
         if create:
             directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = cannot_write_into(directory, error, "choose a writable directory with --out")
+        message = cannot_write_into(
+            directory, error, "choose a writable directory with run_directory=... (--out)"
+        )
         raise StoreError(message) from error
     require(
         create or (directory / STORE).exists(),
@@ -208,7 +211,7 @@ def _explain_empty(path: Path) -> str:
 def _describe_log(log: Path) -> str:
     return (
         f"{log.name} beside it has {measure(log):,} bytes, which may be rollouts: they belong to the {STORE} that "
-        "it was written with. Put that one back and go on with ddopg resume"
+        "it was written with. Put that one back and go on with DDOPG.resume, or ddopg resume on the command line"
     )
 
 

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ class Shown(Protocol):
     @property
     def steps(self) -> int: ...  # noqa: D102
     @property
+    def return_(self) -> float: ...  # noqa: D102
+    @property
+    def length(self) -> int: ...  # noqa: D102
+    @property
     def incumbent(self) -> float: ...  # noqa: D102
     @property
     def incumbent_error(self) -> float: ...  # noqa: D102
@@ -29,9 +34,24 @@ class Shown(Protocol):
     def ess(self) -> float: ...  # noqa: D102
     @property
     def length_scale(self) -> float: ...  # noqa: D102
+    @property
+    def remark(self) -> str: ...  # noqa: D102
 
 
-Show = Callable[[int, Shown], None]
+class Measured(Protocol):
+    """What is shown of an evaluation on fresh episodes; `Evaluation` has it."""
+
+    @property
+    def steps(self) -> int: ...  # noqa: D102
+    @property
+    def mean(self) -> float: ...  # noqa: D102
+    @property
+    def std(self) -> float: ...  # noqa: D102
+    @property
+    def episodes(self) -> int: ...  # noqa: D102
+
+
+Show = Callable[[int, Shown, Measured | None], None]
 
 SHARES = 10  # plain lines per budget,
 SECONDS = 60.0  # and one after this time at the latest
@@ -40,37 +60,47 @@ BETWEEN = " · "
 
 
 @contextmanager
-def show_progress(enabled: bool, total: int, unit: str) -> Iterator[Show]:
+def show_progress(enabled: bool, total: int, unit: str, first: int = 0) -> Iterator[Show]:
     """Show how far the learning has come, while the block runs.
 
     Args:
         enabled: otherwise nothing is shown.
-        total: the budget.
+        total: where the budget ends, counted from the beginning of the run.
         unit: what it is counted in, "steps" or "episodes".
+        first: how much the run has spent before.
 
     Yields:
-        A function to call after each rollout, with what is spent and what happened.
+        A function to call after each rollout, with what the run has spent so far, what happened, and the latest
+        evaluation if there is one.
     """
     if not enabled:
-        yield lambda used, info: None
+        yield lambda used, info, evaluation: None
         return
     from rich.console import Console
 
     console = Console(stderr=True)
-    alive = (console.is_terminal and not console.is_dumb_terminal) or console.is_jupyter
-    with _live(console, total, unit) if alive else _lines(console, total, unit) as show:
+    with (_live if _can_redraw(console) else _lines)(console, total, unit, first) as show:
         yield show
 
 
-def describe_rollout(info: Shown, unit: str) -> list[str]:
-    """What there is to see, the most important first; the incumbent's return is a belief, not an evaluation."""
+def describe_rollout(info: Shown, unit: str, evaluation: Measured | None = None) -> list[str]:
+    """What there is to see, the most important first: what was measured, then what the learner estimates."""
     parts = [f"rollout {info.rollout:,}"]
     if unit != "steps":
         parts.append(f"{info.steps:,} steps")
-    parts.append(f"incumbent {format_with_error(info.incumbent, info.incumbent_error)}")
+    parts.append(f"return {info.return_:.4g}")
+    if evaluation is not None:
+        parts.append(describe_evaluation(evaluation))
+    parts.append(f"estimate {format_with_error(info.incumbent, info.incumbent_error)}")
     if math.isnan(info.ess):
         return [*parts, "initial design"]
     return [*parts, f"ESS {info.ess:.1f}", f"√Σ {info.length_scale:.3g}"]
+
+
+def describe_evaluation(evaluation: Measured) -> str:
+    """The incumbent's mean return on fresh episodes with its standard error, and when it was measured."""
+    error = evaluation.std / math.sqrt(evaluation.episodes)
+    return f"evaluation {format_with_error(evaluation.mean, error)} at {evaluation.steps:,} steps"
 
 
 def format_with_error(value: float, error: float) -> str:
@@ -109,8 +139,15 @@ def make_work_bar(counted: str, said: str) -> Progress:
     return Progress(*columns, console=Console(stderr=True), refresh_per_second=4)
 
 
+def _can_redraw(console: Console) -> bool:
+    """Whether lines can be written over: in a terminal, and in a notebook that has ipywidgets."""
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None
+    return console.is_terminal and not console.is_dumb_terminal
+
+
 @contextmanager
-def _live(console: Console, total: int, unit: str) -> Iterator[Show]:
+def _live(console: Console, total: int, unit: str, first: int) -> Iterator[Show]:
     """The bar with the time left, and below it what is known, as much as the terminal is wide now."""
     from rich.console import Group
     from rich.live import Live
@@ -121,7 +158,7 @@ def _live(console: Console, total: int, unit: str) -> Iterator[Show]:
     left = (TextColumn("left"), TimeRemainingColumn(compact=True))
     columns = (spent, BarColumn(bar_width=None), TimeElapsedColumn(), *left)
     bar = Progress(*(columns if console.width >= NARROW else (spent, *left)), console=console, expand=True)
-    task = bar.add_task("learn", total=total, used=0, unit=unit)
+    task = bar.add_task("learn", total=total, completed=first, used=first, unit=unit)
     known = ["compiling …"]
 
     def picture() -> Group:
@@ -129,27 +166,28 @@ def _live(console: Console, total: int, unit: str) -> Iterator[Show]:
 
     with Live(get_renderable=picture, console=console, refresh_per_second=8):
 
-        def show(used: int, info: Shown) -> None:
+        def show(used: int, info: Shown, evaluation: Measured | None) -> None:
             bar.update(task, completed=min(used, total), used=used)
-            known[:] = describe_rollout(info, unit)
+            known[:] = describe_rollout(info, unit, evaluation)
 
         yield show
 
 
 @contextmanager
-def _lines(console: Console, total: int, unit: str) -> Iterator[Show]:
+def _lines(console: Console, total: int, unit: str, first: int) -> Iterator[Show]:
     """A plain line whenever another tenth of the budget is spent, or a minute has passed: for log files."""
     began = spoken = time.monotonic()
     reached = -1
 
-    def show(used: int, info: Shown) -> None:
+    def show(used: int, info: Shown, evaluation: Measured | None) -> None:
         nonlocal spoken, reached
         now, share = time.monotonic(), used * SHARES // total
         if share <= reached and now - spoken < SECONDS:
             return
         spoken, reached = now, share
-        left = (now - began) * max(0, total - used) / used
-        parts = [f"{used:,}/{total:,} {unit}", *describe_rollout(info, unit), f"left {_clock(left)}"]
+        left = (now - began) * max(0, total - used) / max(1, used - first)
+        known = describe_rollout(info, unit, evaluation)
+        parts = [f"{used:,}/{total:,} {unit}", *known, f"left {_clock(left)}"]
         console.file.write(BETWEEN.join(parts) + "\n")
         console.file.flush()
 

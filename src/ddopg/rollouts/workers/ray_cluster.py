@@ -88,7 +88,7 @@ def require_cluster(address: str) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingPackageError("--ray needs the package ray", "ray") from error
+        raise MissingPackageError("rollouts on a Ray cluster (--ray) need the package ray", "ray") from error
     with _explain_unreachable(address):
         _probe(address)
     return ray
