@@ -59,7 +59,7 @@ class TestItsActions:
         np.testing.assert_allclose(PLAIN.act(theta, PATH[:3]), 1.5 * PATH[:3], rtol=1e-6)
 
     def test_numpy_given_as_jax_is_told_where_to_go(self):
-        with pytest.raises(SpaceError, match=r"ddopg\.controllers\.black_box"):
+        with pytest.raises(ConfigError, match=r"ddopg\.controllers\.black_box"):
             controller([KP], lambda p, o: [np.clip(float(o[0]), -1, 1)], 1, 1)
 
     def test_other_actions_are_refused(self):

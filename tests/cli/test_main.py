@@ -250,8 +250,8 @@ class TestTrain:
         progress, evaluation = read_table(run / "progress.csv"), read_table(run / "evaluation.csv")
         assert progress["rollout"] == list(range(1, 9))
         assert np.sum(progress["length"]) == progress["steps"][-1]
-        assert evaluation["rollout"] == [4, 8]
-        assert evaluation["episodes"] == [2, 2]
+        assert evaluation["rollout"] == [1, 4, 8]
+        assert evaluation["episodes"] == [2, 2, 2]
         described = {
             name: json.loads(text)
             for name, text in rows(run, "SELECT name, value FROM run WHERE name != 'checksum'")
@@ -571,11 +571,11 @@ class TestInterruptions:
         child.send_signal(number)
         _, errors = child.communicate(timeout=60)
         assert child.returncode == code, errors
-        assert f"go on with\n       ddopg resume {out} --env tests.worlds:Slow-v0\n" in errors
+        assert f"continue with\n       ddopg resume {out} --env tests.worlds:Slow-v0\n" in errors
         assert "Traceback" not in errors
         told = len(everything(out)["rollouts"])
         assert 30 <= told < 60
-        assert f"ddopg: {told} rollouts are safe in {out}" in errors
+        assert f"ddopg: {told} rollouts are stored in {out}" in errors
         assert len(read_table(out / "progress.csv")["return"]) == told
         assert main(["evaluate", str(out), "--env", "tests.worlds:Slow-v0", "--episodes", "2"]) == 0
         assert main(["resume", str(out), "--env", "tests.worlds:Slow-v0", "--quiet"]) == 0

@@ -73,7 +73,7 @@ def test_a_second_writer_is_refused_and_changes_nothing(arguments, place, monkey
     assert main(arguments) == 2
     shown = capsys.readouterr().err
     assert "another process is at work on" in shown or "another benchmark is writing into" in shown
-    assert "wait for its end" in shown
+    assert "wait until it ends" in shown
     assert files_of(place) == before
 
 

@@ -14,7 +14,7 @@ from tests.probes import Follow
 @pytest.mark.parametrize("outside", [lambda env: env, lambda env: RescaleAction(env, -1, 1)])
 def test_a_learner_warns_of_statistics_that_no_file_will_hold(wrapper, outside):
     with pytest.warns(
-        UserWarning, match=rf"wears {wrapper.__name__}, .* not in the policy file.* leave it out"
+        UserWarning, match=rf"has the wrapper {wrapper.__name__}, .* not in the policy file.* leave it out"
     ) as said:
         ddopg.DDOPG(outside(wrapper(Follow())))
     assert len(said) == 1
@@ -22,7 +22,7 @@ def test_a_learner_warns_of_statistics_that_no_file_will_hold(wrapper, outside):
 
 
 def test_both_are_named():
-    with pytest.warns(UserWarning, match="wears NormalizeObservation and NormalizeReward, "):
+    with pytest.warns(UserWarning, match="has the wrapper NormalizeObservation and NormalizeReward, "):
         ddopg.DDOPG(NormalizeObservation(NormalizeReward(Follow())))
 
 

@@ -191,7 +191,7 @@ class TestNoLoggerCostsTheRunAnything:
         learner = agent().learn(total_episodes=8, callback=Logging(failing, sound))
         assert contents(learner.state) == contents(agent().learn(total_episodes=8).state)
         (record,) = caplog.records
-        assert "Listed failed: the network is gone. The run goes on without it" in record.getMessage()
+        assert "Listed failed: the network is gone. The run continues without it" in record.getMessage()
         assert len(failing.rows) == rows
         assert len(sound.rows) == 8
         assert sound.closed == 1
@@ -247,7 +247,7 @@ class TestTables:
             (out / name).unlink()
         main(["resume", str(out), "--quiet"])
         assert tables(out) == live
-        assert read_table(out / "evaluation.csv")["rollout"] == [3, 5, 7, 9]
+        assert read_table(out / "evaluation.csv")["rollout"] == [1, 3, 5, 7, 9]
 
     @pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 0.93, 0.999])
     def test_rows_that_a_kill_tore_or_prevented_are_made_up_for(self, share, whole, tmp_path):

@@ -267,7 +267,7 @@ def test_the_weights_of_the_memory_are_those_of_the_run_itself(visit, readings):
 def test_the_numbers_beside_the_curve_belong_to_the_place_chosen(visit):
     seen = visit()
     seen.slide("place", 55)
-    mean, ess = seen.page.evaluate("[text(chosen.curve[55].mean), text(chosen.curve[55].ess)]")
+    mean, ess = seen.page.evaluate("[text(chosen.curve[55].mean), formatEss(chosen.curve[55].ess)]")
     assert (seen.page.inner_text("#said-mean"), seen.page.inner_text("#said-ess")) == (mean, ess)
 
 
@@ -283,6 +283,55 @@ def test_points_say_what_they_are_to_the_pointer_and_to_the_keyboard(visit):
     assert not seen.page.is_visible("#tip")
     seen.page.locator("#rollouts-chart .dot").nth(4).hover()
     assert seen.page.inner_text("#tip").startswith("rollout")
+
+
+def test_seeds_have_colours_of_their_own(visit):
+    seen = visit()
+    of = "[...document.querySelectorAll('#groups > div')].map((card) => [...card.querySelectorAll('path[data-run]')]"
+    groups = seen.page.evaluate(f"{of}.map((node) => getComputedStyle(node).stroke))")
+    assert len(groups[0]) == 3
+    assert all(len(set(strokes)) == len(strokes) for strokes in groups)
+
+
+def test_a_button_switches_a_seed_off_and_pointing_at_it_makes_the_others_pale(visit):
+    seen = visit()
+    curves = seen.page.locator("#groups > div").first.locator("path[data-run]")
+    button = seen.page.locator(".seed-switch").first
+    button.hover()
+    pale = curves.evaluate_all("(nodes) => nodes.map((node) => node.classList.contains('pale'))")
+    assert pale == [False, True, True]
+    button.click()
+    assert curves.count() == 2
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    assert curves.count() == 3
+
+
+def test_the_filter_keeps_what_has_all_its_words(visit):
+    seen = visit()
+    runs = seen.page.locator("#run option").count()
+    seen.page.fill("#filter", "cartpole SEED 2")
+    assert seen.page.locator("#groups path[data-run]:visible").count() == 1
+    assert seen.page.inner_text("#filter-said") == f"1 of {runs} runs"
+    assert seen.page.locator("#run option").count() == seen.page.locator("#runs-table tbody tr").count() == 1
+    assert seen.page.evaluate("chosen.run.seed") == 2
+    seen.page.fill("#filter", "")
+    assert seen.page.locator("#run option").count() == runs
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("withError(812.3456, 3.1234)", "812.3 ± 3.1"),
+        ("withError(-1051.4, 216.2)", "−1,051 ± 216"),
+        ("withError(1000, 0)", "1,000 ± 0"),
+        ("withError(null, 3)", "–"),
+        ("withInterval(969.123, [557.2, 1000])", "969 [557, 1,000]"),
+        ("formatEss(7.7693)", "7.8"),
+    ],
+)
+def test_numbers_have_the_digits_that_their_errors_leave(visit, expression, expected):
+    assert visit().page.evaluate(expression) == expected
 
 
 def test_a_hostile_name_stays_a_name(visit, readings, tmp_path):

@@ -337,7 +337,9 @@ class TestChecker:
         ]
         assert main(["train", name, *options]) == 2
         shown = capsys.readouterr().err
-        assert f"2 rollouts are safe in {out}; besides, 2 failed rollouts of 2 steps; go on with" in shown
+        assert (
+            f"2 rollouts are stored in {out}; besides, 2 failed rollouts of 2 steps; continue with" in shown
+        )
         assert f"ddopg resume {out} --env {name}" in shown
         assert "lost the marker" in shown
         good = ["--env", "tests.worlds:Follow-v0", "--quiet"]

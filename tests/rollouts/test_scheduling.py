@@ -259,7 +259,7 @@ class TestOnTheCommandLine:
             child.send_signal(number)
             _, errors = child.communicate(timeout=60)
         assert child.returncode == code, errors
-        assert "go on with\n       ddopg resume" in errors
+        assert "continue with\n       ddopg resume" in errors
         assert "Traceback" not in errors
         wait_until(lambda: gone(worker), 20)
 

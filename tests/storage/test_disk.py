@@ -68,7 +68,7 @@ def test_a_full_disk_and_a_read_only_one_stop_a_run_which_goes_on_where_there_is
     assert mounted[0] == copied[0] == 0, done.stdout
     assert full[0] == 2
     assert "database or disk is full; everything before this is safe" in full[1]
-    assert f"rollouts are safe in {place}/run; go on with\n       ddopg resume {place}/run" in full[1]
+    assert f"rollouts are stored in {place}/run; continue with\n       ddopg resume {place}/run" in full[1]
     assert read_only[0] == 2
     assert f"cannot write into {place}/run: Read-only file system" in read_only[1]
     assert "Traceback" not in full[1] + read_only[1]

@@ -379,7 +379,7 @@ class TestCopies:
         if content is not None:
             for opened in (RunStore.resume, read_run):
                 with pytest.raises(
-                    ArtefactError, match=rf"holds no run. But {log} beside it has .* Put that one back"
+                    ArtefactError, match=rf"holds no run. But {log} beside it has .* Restore that file"
                 ):
                     opened(copy)
         assert (copy / log).read_bytes() == before
@@ -452,7 +452,7 @@ class TestOneWriter:
 
     def test_a_directory_with_a_run_is_not_begun_again(self, tmp_path):
         learnt(tmp_path / "run", 2)
-        with pytest.raises(StoreError, match=r"already holds a run; go on with DDOPG.resume"):
+        with pytest.raises(StoreError, match=r"already holds a run; continue it with DDOPG.resume"):
             learnt(tmp_path / "run", 2)
         assert resumed(tmp_path / "run", 1).state.memory.size == 3
 

@@ -20,6 +20,8 @@ from ddopg.storage.run_store import RunStore
 from ddopg.support.journal import log_evaluation
 from ddopg.support.signals import shielded
 
+NEVER = -1  # marks that a run has passed whose incumbent was never evaluated
+
 
 def save_policy(agent: DDOPG, evaluations: Sequence[Evaluation]) -> None:
     """Write the incumbent into the run, with its evaluation if it was evaluated as it is now."""
@@ -40,7 +42,7 @@ def require_env(agent: DDOPG) -> gym.Env:
 
 
 class Evaluator:
-    """Evaluates the incumbent at every mark of the first budget, and at the same distances beyond it.
+    """Evaluates the incumbent after the first rollout, at every mark of the first budget, and as far apart beyond it.
 
     Whether an evaluation is due follows from the last one in the store: after a kill between a rollout and its
     evaluation, the evaluation is made up for, with the same incumbent.
@@ -54,7 +56,10 @@ class Evaluator:
     def __init__(self, agent: DDOPG, command: Train, budget: RunBudget) -> None:
         self._store, self._command, self._budget = require_store(agent), command, budget
         earlier = self._store.evaluations()
-        self._reached = self._count_marks(earlier[-1].rollout, earlier[-1].steps) if earlier else 0
+        wanted = command.eval_points > 0
+        self._reached = NEVER if wanted else 0
+        if earlier:
+            self._reached = self._count_marks(earlier[-1].rollout, earlier[-1].steps)
         self.latest: Evaluation | None = earlier[-1] if earlier else None
         if agent.state.memory.size:
             self(agent)

@@ -50,7 +50,7 @@ Logs = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="
 
 @dataclass(frozen=True)
 class Train:
-    """Learn a policy and save it."""
+    """Train a policy and save it."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
@@ -61,96 +61,96 @@ class Train:
     seed: int = 0
     """The same seed, options and machine give the same run."""
     preset: PresetName = "default"
-    """Where the options below start from."""
+    """Preset that the options below modify."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """A ready-made controller in the place of the network: oscillator."""
     config_file: Annotated[Path | None, tyro.conf.arg(name="config", metavar="FILE")] = None
-    """A preset file (.toml or .json), as `ddopg tune` writes one: a preset and what is changed of it."""
+    """A preset file (.toml or .json) with changes of a preset, such as `ddopg tune` writes."""
     out: Path | None = None
-    """Directory for the results; a new one below runs/ if not given."""
+    """Directory for the results; default: a new one below runs/."""
     horizon: int | None = None
-    """Longest episode; the environment's own time limit if not given."""
+    """Maximum length of an episode; default: the time limit of the environment."""
     eval_episodes: Count = 20
-    """Episodes per evaluation of the incumbent. They are extra: nothing is learnt from them."""
+    """Episodes per evaluation of the incumbent. They are not used for learning and not counted."""
     eval_points: int = 25
-    """Evaluations during the run, evenly spread over the budget."""
+    """Evaluations during the run, evenly spread over the budget, in addition to one after the first rollout."""
     retries: int = 2
-    """How often a rollout that the environment spoils is tried again before the run stops, to be resumed."""
+    """How often a failed rollout is repeated before the run stops; it can then be resumed."""
     time_limit: float | None = None
-    """Seconds after which a rollout that is not done counts as spoilt."""
+    """Seconds after which a rollout counts as failed."""
     isolate: bool = False
-    """Run the environment in a process of its own, which may hang in compiled code or die."""
+    """Run the environment in a separate process, which may hang in compiled code or crash."""
     parallel: int = 1
-    """Rollouts at a time, in as many local processes, told in the order of asking; another number is another run."""
+    """Rollouts at a time, in as many local processes, told in the order of asking; the result depends on it."""
     ray: str | None = None
-    """Address of a Ray cluster that plays the rollouts instead, such as auto or HOST:PORT."""
+    """Address of a Ray cluster for the rollouts, such as auto or HOST:PORT."""
     check: bool = True
-    """Look at the environment with Gymnasium's checker first."""
+    """Check the environment with Gymnasium's checker first."""
     log: tuple[LoggerName, ...] = ()
-    """Where to log; the tables (csv) are always written. tensorboard, where it is installed, if not given."""
+    """Loggers; the tables (csv) are always written. Default: tensorboard, if it is installed."""
     project: str = "ddopg"
     """Project of Weights & Biases, or experiment of MLflow, that the run appears in."""
     quiet: bool = False
     """No progress display."""
     config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
-    """Everything else that can be chosen."""
+    """All other settings."""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run exactly where it stopped."""
+    """Continue a run exactly where it stopped."""
 
     directory: Directory
     """The directory of the run."""
     steps: Count | None = None
-    """A new budget in environment steps, counted from the beginning of the run; the old one if not given."""
+    """New budget in environment steps, counted from the beginning of the run; default: the old one."""
     episodes: Count | None = None
     """The same in rollouts."""
     env: str | None = None
-    """The environment, where it lives in a module of yours: a file may not say which module to import."""
+    """The environment, if it is in a module of yours: a file may not say which module to import."""
     parallel: int | None = None
-    """Rollouts at a time from now on; as at the beginning of the run if not given."""
+    """Rollouts at a time from now on; default: as before."""
     ray: str | None = None
-    """Address of a Ray cluster that plays the rollouts; local processes do if not given."""
+    """Address of a Ray cluster for the rollouts; default: local processes."""
     log: tuple[LoggerName, ...] = ()
-    """Where to log from now on; as at the beginning of the run if not given."""
+    """Loggers from now on; default: as before."""
     quiet: bool = False
     """No progress display."""
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Measure a saved policy on fresh episodes."""
+    """Evaluate a saved policy on fresh episodes."""
 
     source: Source
     """A run directory or a policy file."""
     episodes: Count = 100
     """Number of episodes."""
     seed: int = 0
-    """Another seed takes other episodes."""
+    """Another seed uses other episodes."""
     env: str | None = None
-    """Environment, if not the one the policy was learnt on."""
+    """Environment; default: the one the policy was trained on."""
     json: bool = False
     """Print one JSON object instead of a sentence."""
 
 
 @dataclass(frozen=True)
 class Play:
-    """Watch a saved policy: in a window, or as a video file."""
+    """Show a saved policy in a window, or write a video file."""
 
     source: Source
     """A run directory or a policy file."""
     video: Path | None = None
     """Write the episode to this .mp4 or .gif file."""
     seed: int = 0
-    """Another seed starts elsewhere."""
+    """Another seed has another initial state."""
     env: str | None = None
-    """Environment, if not the one the policy was learnt on."""
+    """Environment; default: the one the policy was trained on."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """Write a saved policy for machines without this library, or the rollouts of a run as a Minari data set."""
+    """Export a saved policy as ONNX, or the rollouts of a run as a Minari data set."""
 
     source: Source
     """A run directory or a policy file."""
@@ -159,106 +159,110 @@ class Export:
     minari: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Instead of a file: every rollout of the run as the Minari data set namespace/name-v0."""
     env: str | None = None
-    """The environment, where it lives in a module of yours; it is needed to see the last observations."""
+    """The environment, if it is in a module of yours; it is needed for the last observations."""
     author: str | None = None
-    """Who made the data, for the metadata of the data set."""
+    """Author of the data, for the metadata of the data set."""
     overwrite: bool = False
-    """Replace a data set of that name."""
+    """Replace an existing data set of that name."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Make one page of some runs: learning curves, rollouts, memory, the surrogate with a slider for Σ."""
+    """Make an HTML report of some runs: learning curves, rollouts, memory, the surrogate with a slider for Σ."""
 
     directories: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DIR…")]
-    """Run directories, finished or not. Those of one task and configuration are shown as its seeds."""
+    """Run directories, finished or not. Runs of one task and configuration form one group of seeds."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
-    """The page: one file that works offline."""
+    """The report: one HTML file that works offline."""
+    watch: bool = False
+    """Serve a live report on this machine (127.0.0.1) until Ctrl-C, instead of writing a file."""
+    port: int = 8765
+    """Port of --watch; 0 takes any that is free."""
 
 
 @dataclass(frozen=True)
 class Backup:
-    """Copy a run into one file, also while it goes on.
+    """Copy a run into one file, also during training.
 
-    To make a run of it again, put it alone into a directory, called run.sqlite: ddopg resume goes on with that.
+    To restore it, put it alone into a directory under the name run.sqlite; ddopg resume continues it.
     """
 
     directory: Directory
     """The directory of the run."""
     target: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """The new file; nothing is replaced."""
+    """The new file; an existing one is never replaced."""
 
 
 @dataclass(frozen=True)
 class Begin:
-    """Begin a run with a machine that speaks by files: it reads policies and writes logs."""
+    """Begin a run with the file-based interface for robots: the robot reads policies and writes logs."""
 
     directory: Directory
     """A new directory for the run."""
     observations: int
-    """How many numbers an observation has."""
+    """Numbers per observation."""
     low: tuple[float, ...]
     """The smallest value of each action."""
     high: tuple[float, ...]
     """The largest value of each action."""
     horizon: int
-    """Steps that a rollout has at most."""
+    """Maximum number of steps of a rollout."""
     seed: int = 0
     """The same seed and logs give the same proposals."""
     preset: PresetName = "default"
-    """Where the options below start from."""
+    """Preset that the options below modify."""
     config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
-    """Everything else that can be chosen."""
+    """All other settings."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Write the policies to be rolled out next: DIR/proposals/NUMBER with safetensors, ONNX and a description.
+    """Write the policies to roll out next: DIR/proposals/NUMBER with safetensors, ONNX and a description.
 
-    Those that wait for their rollout come again until they are told.
+    Waiting proposals are repeated until they are told.
     """
 
     directory: Directory
     """The directory of the run."""
     number: Annotated[int | None, tyro.conf.arg(aliases=("-n",))] = None
-    """Ask for that many new ones; if not given, as many as make sense now."""
+    """Number of new proposals; default: as many as make sense now."""
     new: bool = False
-    """Ask for new ones although others wait."""
+    """Ask for new proposals although others wait."""
     json: bool = False
     """Print the descriptions as one JSON list instead of the directories."""
 
 
 @dataclass(frozen=True)
 class Tell:
-    """Take in the logs of rollouts: .csv, .npz or .json. In any order, late, or never."""
+    """Read the logs of rollouts (.csv, .npz or .json), in any order, late, or never."""
 
     directory: Directory
     """The directory of the run."""
     logs: Logs
     """One file per rollout."""
     proposal: int | None = None
-    """Which proposal was rolled out, where neither the file nor its place says so."""
+    """Number of the proposal, if neither the file nor its directory says so."""
     json: bool = False
     """Print one JSON object per log."""
 
 
 @dataclass(frozen=True)
 class Add:
-    """Take in logs of rollouts that were not asked for: a hand-tuned controller's, an old experiment's."""
+    """Add logs of other rollouts, such as those of a hand-tuned controller or an old experiment."""
 
     directory: Directory
     """The directory of the run."""
     logs: Logs
     """One file per rollout."""
     policy: Path | None = None
-    """The policy that acted, a file or a run of ddopg; if not given, the nearest policy is fitted to the actions."""
+    """The policy that acted, a file or a run of ddopg; default: the nearest policy is fitted to the actions."""
     json: bool = False
     """Print one JSON object per log."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Compare methods on tasks: every (task, method, seed) is a job, and a finished one is never run again.
+    """Compare methods on tasks. Every (task, method, seed) is a job; finished jobs are not repeated.
 
     Methods: ddopg, ddopg-critic, ddopg-paper, ddopg-released; reinforce-, ppo- and trpo-paper or -tuned, sac,
     sac-tuned; and, in parameter space, cmaes, ars, random (linear policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
@@ -267,19 +271,19 @@ class Bench:
     envs: tuple[str, ...] = ("cartpole",)
     """Tasks: cartpole, mountaincar, swimmer, or any Gymnasium ids with Box spaces."""
     methods: tuple[str, ...] = ("ddopg", "cmaes", "random")
-    """What is compared."""
+    """Methods to compare."""
     seeds: tuple[int, ...] = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
-    """One run each; the paper's ten if not given."""
+    """One run per seed; default: the paper's ten."""
     steps: Count = 10_000
     """Budget of every run, in environment steps."""
     workers: int | None = None
-    """Local processes, one job and one thread each (1 if not given); with --ray, jobs at a time there (or all)."""
+    """Local processes, one job and one thread each (default 1); with --ray, jobs at a time (default all)."""
     ray: str | None = None
-    """Address of a Ray cluster that runs the jobs instead, such as auto or HOST:PORT."""
+    """Address of a Ray cluster for the jobs, such as auto or HOST:PORT."""
     out: Path = Path("runs/bench")
-    """Directory for the records. Stopped at any time, the same command goes on from what is there."""
+    """Directory for the records. After a stop, the same command continues."""
     eval_episodes: Count = 100
-    """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
+    """Fresh episodes per evaluation. They are not used for learning and not counted."""
     quiet: bool = False
     """No progress display."""
 
@@ -288,7 +292,7 @@ class Bench:
 class Tune:
     """Search for better settings on a task with Optuna, and compare the best with the preset on fresh seeds.
 
-    Several processes or machines may run the same command with one --storage; stopped at any time, it goes on.
+    Several processes or machines may run the same command with one --storage. After a stop, it continues.
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
@@ -296,27 +300,27 @@ class Tune:
     steps: Count = 10_000
     """Budget of every run, in environment steps."""
     trials: int = 50
-    """How many settings are tried, by all processes together; a larger number goes on with a finished study."""
+    """Number of trials of all processes together; a larger number continues a finished study."""
     seeds: int = 5
     """Runs per trial, each with a seed of its own; the same seeds for all trials."""
     fresh_seeds: int = 10
-    """Seeds of the last comparison; no trial has seen them."""
+    """Seeds of the final comparison; no trial uses them."""
     preset: PresetName = "default"
-    """What is tuned, and compared with at the end."""
+    """The preset that is tuned and compared with."""
     params: tuple[str, ...] = ()
-    """Settings to search, such as exploration.noise search.radius; the preset's most important ones if not given."""
+    """Settings to search, such as exploration.noise search.radius; default: the most important ones."""
     ranges: Path | None = None
     """A .toml or .json file of ranges: "search.radius" = {low = 0.1, high = 2.0, log = true}, or a list of values."""
     score: Literal["area", "final"] = "area"
     """What is maximised: the incumbent's return averaged over the learning curve, or at its end."""
     eval_episodes: Count = 20
-    """Fresh episodes per evaluation. They are extra: nothing is learnt from them."""
+    """Fresh episodes per evaluation. They are not used for learning and not counted."""
     workers: int | None = None
     """Trials at a time, in local processes of one thread each (1 if not given); with --ray, there (or 1 per CPU)."""
     ray: str | None = None
-    """Address of a Ray cluster that runs the trials instead, such as auto or HOST:PORT."""
+    """Address of a Ray cluster for the trials, such as auto or HOST:PORT."""
     storage: str | None = None
-    """Where the study is kept: an SQLAlchemy URL that all machines reach; sqlite:///OUT/study.sqlite if not given."""
+    """SQLAlchemy URL of the study, which all machines reach; default: sqlite:///OUT/study.sqlite."""
     study: str | None = None
     """Name of the study in its storage; ENV-PRESET if not given."""
     out: Path | None = None
@@ -331,7 +335,7 @@ class Tune:
 
 @dataclass(frozen=True)
 class Figure:
-    """Draw a figure: what is missing of its data is computed, then the picture is drawn from them.
+    """Draw a figure: missing data are computed first.
 
     surrogate: Fig. 1; benchmark: Fig. 2, and a second picture with all rivals; ablation-history: Fig. 3;
     ablation-lengthscale: Fig. 4; ablation-temperature: Fig. 5; bias: the surrogate's errors, not in the paper.
@@ -342,7 +346,7 @@ class Figure:
     quick: bool = False
     """A small version in about a minute, from data of its own: fewer seeds, steps and episodes."""
     redraw: bool = False
-    """Compute nothing, draw what is there."""
+    """Compute nothing; draw the existing data."""
     data: Path | None = None
     """Directory of the data; benchmarks/figures/NAME in a clone, else runs/figures/NAME. Nothing is run twice."""
     out: Path = Path("runs/figures")

@@ -151,7 +151,7 @@ def _check_environment(command: Train) -> None:
         env.close()
     require(
         found is None,
-        f"{command.env} does not keep Gymnasium's contract: {found}. Repair it, or train all the same: --no-check",
+        f"{command.env} does not keep Gymnasium's contract: {found}. Repair it, or skip the check with --no-check",
         SpaceError,
     )
 
@@ -181,7 +181,8 @@ def _say_how_to_go_on(agent: DDOPG) -> str:
     directory = require_store(agent).directory
     module = f" --env {agent.environment}" if agent.environment and ":" in agent.environment else ""
     return (
-        f"ddopg: {agent.state.memory.size} rollouts are safe in {directory}{_count_failures(agent)}; go on with\n"
+        f"ddopg: {agent.state.memory.size} rollouts are stored in {directory}{_count_failures(agent)}; "
+        "continue with\n"
         f"       ddopg resume {directory}{module}"
     )
 

@@ -65,7 +65,7 @@ def flatten_observations(env: gym.Env) -> gym.Env:
 
 
 def to_vector(env: gym.Env | None, observation: Any) -> Any:
-    """Turn nested observations, one or a batch, into what `flatten_observations` makes of them; leave others alone."""
+    """Turn nested observations, one or a batch, into what `flatten_observations` makes of them; leave others."""
     if isinstance(env, gym.wrappers.FlattenObservation) and isinstance(observation, dict | tuple | int):
         return flatten_nested(env.env.observation_space, observation)
     return observation
@@ -211,8 +211,8 @@ def warn_of_running_statistics(env: gym.Env | None) -> None:
     """Warn whoever makes a learner with such wrappers: a policy file does not hold their statistics."""
     if found := find_running_statistics(env):
         warnings.warn(
-            f"the environment wears {' and '.join(found)}, whose running statistics are not in the policy file and "
-            "change from rollout to rollout: the policy will act otherwise without them, and returns cannot be "
+            f"the environment has the wrapper {' and '.join(found)}, whose running statistics are not in the policy "
+            "file and change from rollout to rollout: the policy acts differently without them, and returns cannot be "
             "compared; leave it out (the preset 'default' needs no scaling), or scale by constants, with "
             "gymnasium.wrappers.TransformObservation or TransformReward",
             stacklevel=3,

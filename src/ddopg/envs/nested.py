@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces.utils import flatten
 
 from ddopg.errors import ObservationError
 
@@ -34,9 +35,10 @@ def flatten_nested(space: gym.Space, observation: Any) -> np.ndarray:
     try:
         copies = _count_copies(space, observation)
         if copies is None:
-            return gym.spaces.utils.flatten(space, observation)
-        rows = [gym.spaces.utils.flatten(space, _pick_copy(space, observation, i)) for i in range(copies)]
-        return np.stack(rows)
+            return np.asarray(flatten(space, observation))
+        return np.stack(
+            [np.asarray(flatten(space, _pick_copy(space, observation, i))) for i in range(copies)]
+        )
     except (KeyError, IndexError, TypeError, ValueError, AssertionError) as error:
         raise ObservationError(
             f"an observation must be one of {space}, or a batch of them, got {observation!r} "

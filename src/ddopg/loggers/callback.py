@@ -108,7 +108,7 @@ class Logging(BaseCallback):
             self._open.remove(logger)
             reason = str(error).strip() or type(error).__name__
             LOGGER.warning(
-                "ddopg: %s failed: %s. The run goes on without it; from the run store, the next start completes it",
+                "ddopg: %s failed: %s. The run continues without it; the next start completes it from the run store",
                 type(logger).__name__,
                 reason,
             )

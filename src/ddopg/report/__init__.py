@@ -42,6 +42,27 @@ def write(directories: Sequence[Path], path: Path, date: str, recipe: Recipe) ->
         f"the page must be called something.html, got {path.name!r}",
         ArtefactError,
     )
+    words = ["report", *map(str, directories), "-o", str(path)]
+    text = build(directories, date, recipe, {"command": f"ddopg {shlex.join(words)}"})
+    return write_atomically(path, text.encode(), "choose a writable place with -o")
+
+
+def build(directories: Sequence[Path], date: str, recipe: Recipe, more: dict[str, Any]) -> str:
+    """Read some runs and build their page.
+
+    Args:
+        directories: of the runs, each given once.
+        date: when the page is made, as text for its head.
+        recipe: says for a run how to get it again.
+        more: what else the page is told: `command`, the command line that makes it, and `watch`, the seconds from one
+            reload to the next where it is served.
+
+    Returns:
+        HTML.
+
+    Raises:
+        ArtefactError: if a run is given twice, cannot be read or holds no rollout.
+    """
     places = [directory.resolve() for directory in directories]
     for directory, place in zip(directories, places, strict=True):
         require(places.count(place) == 1, f"{directory} is given twice; give every run once", ArtefactError)
@@ -52,9 +73,7 @@ def write(directories: Sequence[Path], path: Path, date: str, recipe: Recipe) ->
             f"{reading.directory} holds no rollout yet; wait for the first one, or leave it out",
             ArtefactError,
         )
-    words = ["report", *map(str, directories), "-o", str(path)]
-    text = build_page(collect_data(readings, date, recipe) | {"command": f"ddopg {shlex.join(words)}"})
-    return write_atomically(path, text.encode(), "choose a writable place with -o")
+    return build_page(collect_data(readings, date, recipe) | more)
 
 
 def collect_data(readings: Sequence[Reading], date: str, recipe: Recipe) -> dict[str, Any]:

@@ -97,8 +97,8 @@ def require_no_run(path: Path) -> None:
     log = log_of(path)
     require(
         is_empty(path),
-        f"{path.parent} already holds a run; go on with DDOPG.resume({str(path.parent)!r}) (on the command line: "
-        f"ddopg resume {path.parent}), or choose another directory",
+        f"{path.parent} already holds a run; continue it with DDOPG.resume({str(path.parent)!r}) (on the command "
+        f"line: ddopg resume {path.parent}), or choose another directory",
         StoreError,
     )
     require(
@@ -170,7 +170,7 @@ def lock_directory(directory: Path, create: bool) -> BaseFileLock:
         f"{directory} holds no {STORE}; give the directory of a run",
         ArtefactError,
     )
-    busy = f"another process is at work on {directory}; wait for its end, or stop it, and try again"
+    busy = f"another process is at work on {directory}; wait until it ends, or stop it, and try again"
     return acquire_lock(directory / LOCK, busy, StoreError)
 
 
@@ -211,7 +211,7 @@ def _explain_empty(path: Path) -> str:
 def _describe_log(log: Path) -> str:
     return (
         f"{log.name} beside it has {measure(log):,} bytes, which may be rollouts: they belong to the {STORE} that "
-        "it was written with. Put that one back and go on with DDOPG.resume, or ddopg resume on the command line"
+        "it was written with. Restore that file and continue with DDOPG.resume, or ddopg resume on the command line"
     )
 
 

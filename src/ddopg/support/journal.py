@@ -1,4 +1,4 @@
-"""What happens, for Python's `logging`: the logger "ddopg" gets a line per rollout (INFO) and per failure (WARNING)."""
+"""Python's `logging`: the logger "ddopg" gets a line per rollout (INFO) and one per failure (WARNING)."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ function furnish(node, attributes, children) {
 
 const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const formatEss = (value) => fixed(value, 1);
 const finite = (value) => value !== null && value !== undefined && Number.isFinite(value);
 
 function text(value) {
@@ -28,6 +29,30 @@ function text(value) {
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(2).replace("-", "−");
   return (size >= 1000 ? whole : short).format(value).replace("-", "−");
+}
+
+// Decimals that an error leaves: two significant digits of it.
+const digitsFor = (error) => Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(error))));
+
+function fixed(value, digits) {
+  if (!finite(value)) return "–";
+  if (Math.abs(value) >= 1e9) return text(value);
+  const format = new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return format.format(value).replace("-", "−");
+}
+
+// A value to the digits that its error leaves, such as 812.4 ± 3.1.
+function withError(value, error) {
+  if (!finite(value) || !finite(error)) return text(value);
+  if (error <= 0) return `${text(value)} ± 0`;
+  return `${fixed(value, digitsFor(error))} ± ${fixed(error, digitsFor(error))}`;
+}
+
+// A value with its interval, such as 812 [790, 830].
+function withInterval(value, [low, high]) {
+  if (!(finite(low) && finite(high) && high > low)) return `${text(value)} [${text(low)}, ${text(high)}]`;
+  const digits = digitsFor((high - low) / 2);
+  return `${fixed(value, digits)} [${fixed(low, digits)}, ${fixed(high, digits)}]`;
 }
 
 function ticks(low, high, wanted) {
@@ -133,12 +158,16 @@ function bar(c, x, value, purpose, breadth) {
 
 function legend(host, entries) {
   host.replaceChildren(...entries.map(({ kind, purpose, label }) => {
-    const picture = shape("svg", { width: 26, height: 14, "aria-hidden": "true" });
-    if (purpose) picture.append(shape("path", { class: `dot ${purpose}`, d: SYMBOLS[purpose](4), transform: "translate(13,7)" }));
-    else if (kind.startsWith("band")) picture.append(shape("rect", { class: kind, x: 1, y: 1, width: 24, height: 12 }));
-    else picture.append(shape("path", { class: `line ${kind}`, d: "M1,7H25" }));
-    return element("span", {}, picture, label);
+    return element("span", {}, sampleOf(kind, purpose), label);
   }));
+}
+
+function sampleOf(kind, purpose = null) {
+  const picture = shape("svg", { width: 26, height: 14, "aria-hidden": "true" });
+  if (purpose) picture.append(shape("path", { class: `dot ${purpose}`, d: SYMBOLS[purpose](4), transform: "translate(13,7)" }));
+  else if (kind.startsWith("band")) picture.append(shape("rect", { class: kind, x: 1, y: 1, width: 24, height: 12 }));
+  else picture.append(shape("path", { class: `line ${kind}`, d: "M1,7H25" }));
+  return picture;
 }
 
 // The nearest point under the pointer says what it is; with the keyboard, arrows go from point to point.
@@ -152,12 +181,13 @@ function addTooltips(c, points) {
   const show = (i) => {
     current = i;
     const { x, y, say } = ordered[i];
+    if (c.onPoint) c.onPoint(ordered[i]);
     ring.setAttribute("cx", c.X(x)); ring.setAttribute("cy", c.Y(Math.min(Math.max(y, c.y[0]), c.y[1])));
     ring.setAttribute("visibility", "visible");
     const frame = c.svg.getBoundingClientRect();
     tip(say, frame.left + c.X(x), frame.top + c.Y(Math.min(Math.max(y, c.y[0]), c.y[1])));
   };
-  const hide = () => { current = -1; ring.setAttribute("visibility", "hidden"); tip(null); };
+  const hide = () => { current = -1; if (c.onPoint) c.onPoint(null); ring.setAttribute("visibility", "hidden"); tip(null); };
   c.svg.addEventListener("pointermove", (event) => {
     const frame = c.svg.getBoundingClientRect();
     const px = event.clientX - frame.left, py = event.clientY - frame.top;

@@ -32,51 +32,117 @@ function pickCurve(run) {
 
 function makeGroupCard(group) {
   const members = group.runs.map((i) => data.runs[i]);
-  const host = element("div", { class: "chart" }), key = element("div", { class: "legend" });
-  const seeds = `${count(group.runs.length, "seed")}: ${group.seeds.join(", ")}`;
+  const host = element("div", { class: "chart" }), seedKey = element("div", { class: "legend seeds" }), key = element("div", { class: "legend" });
   const changes = Object.entries(group.changes).slice(0, 4).map(([name, [, value]]) => `${name} = ${spell(value)}`);
-  const card = element("div", {}, element("h3", {}, nameGroup(group)), element("p", {}, seeds),
+  const card = element("div", {}, element("h3", {}, nameGroup(group)), element("p", {}, count(group.runs.length, "seed")),
     changes.length ? element("p", {}, changes.join(" · ") + (Object.keys(group.changes).length > 4 ? " · …" : "")) : null,
-    host, key, ...describeGroup(group, members).map((words) => element("p", {}, words)));
-  return { card, draw: () => drawGroup(group, members, host, key) };
+    host, seedKey, key, ...describeGroup(group, members).map((words) => element("p", {}, words)));
+  const draw = () => {
+    card.hidden = !group.runs.some(matches);
+    if (!card.hidden) drawGroup(group, host, seedKey, key, draw);
+  };
+  return { card, draw };
 }
 
-function drawGroup(group, members, host, key) {
+function drawGroup(group, host, seedKey, key, again) {
+  const members = group.runs.map((i) => data.runs[i]);
   const peers = data.groups.filter((other) => other.task === group.task).flatMap((other) => other.runs).map((i) => data.runs[i]);
   const all = peers.map(pickCurve);
   const c = chart(host, { x: [0, Math.max(1, ...all.flatMap((v) => v.xs.filter(finite)))], y: domain([...all.flatMap((v) => v.ys), group.solved].filter(finite)),
     xLabel: "environment steps", yLabel: "mean return", label: `Learning curves of ${nameGroup(group)}. ${describeGroup(group, members).join(" ")}` });
-  const points = [], together = group.together;
+  const points = [], together = group.together, colours = chooseColours(group);
   if (finite(group.solved)) line(c, c.x, [group.solved, group.solved], "goal");
   if (together) band(c, together.steps, together.low, together.high, "");
-  members.forEach((run, i) => {
-    const { xs, ys, evaluated } = pickCurve(run);
-    const worst = together && group.runs[i] === together.worst_run;
-    line(c, ...steps(xs, ys), !evaluated ? "belief" : worst ? "bad" : together ? "seed" : "alone");
+  for (const i of group.runs.filter(isShown)) {
+    const run = data.runs[i], { xs, ys, evaluated } = pickCurve(run);
+    line(c, ...steps(xs, ys), `seed ${colours.get(i)}${evaluated ? "" : " belief"}`).setAttribute("data-run", i);
     if (xs.length === 1) symbol(c, xs[0], ys[0], "explore");
-    xs.forEach((x, k) => finite(ys[k]) && points.push({ x, y: ys[k], say: evaluated
-      ? `seed ${run.seed}, ${text(x)} steps\nmean return ${text(ys[k])} ± ${text(run.evaluations.std[k])} (sd of ${text(run.evaluations.episodes[k])} episodes)\nworst ${text(run.evaluations.worst[k])}`
-      : `seed ${run.seed}, ${text(x)} steps\nbelieved value ${text(ys[k])}` }));
-  });
-  if (together) line(c, together.steps, together.iqm, "middle");
+    xs.forEach((x, k) => finite(ys[k]) && points.push({ x, y: ys[k], run: i, say: evaluated
+      ? `seed ${run.seed}, ${text(x)} steps\nmean return ${withError(ys[k], run.evaluations.std[k])} (sd of ${text(run.evaluations.episodes[k])} episodes)\nworst ${text(run.evaluations.worst[k])}`
+      : `seed ${run.seed}, ${text(x)} steps\nestimate of the learner ${text(ys[k])}` }));
+  }
+  if (together) line(c, together.steps, together.iqm, "iqm");
+  c.onPoint = (point) => highlight(host, point && point.run);
   addTooltips(c, points);
+  fillSeedKey(group, colours, host, seedKey, again);
   legend(key, [
-    together && { kind: "middle", label: "IQM" }, together && { kind: "band", label: "its 95 % interval" },
-    members.some((run) => pickCurve(run).evaluated) && { kind: together ? "seed" : "alone", label: "each seed" },
-    together && { kind: "bad", label: "worst seed" },
-    members.some((run) => !pickCurve(run).evaluated) && { kind: "belief", label: "value the learner believes in (never evaluated)" },
+    together && { kind: "iqm", label: `IQM of ${together.runs} seeds` }, together && { kind: "band", label: "its 95 % interval" },
+    members.some((run) => !pickCurve(run).evaluated) && { kind: "belief", label: "estimate of the learner (never evaluated)" },
     finite(group.solved) && { kind: "goal", label: `solved: ${text(group.solved)}` }].filter(Boolean));
+}
+
+// One button per seed: it switches the curve off and on, and pointing at it makes the others pale.
+function fillSeedKey(group, colours, host, seedKey, again) {
+  const buttons = group.runs.filter(matches).map((i) => {
+    const run = data.runs[i], worst = group.together && i === group.together.worst_run;
+    const button = element("button", { type: "button", class: "seed-switch", "data-run": i, "aria-pressed": String(!hiddenRuns.has(run.directory)) },
+      sampleOf(`seed ${colours.get(i)}`), `seed ${run.seed}${worst ? " (worst)" : ""}`);
+    button.addEventListener("click", () => {
+      hiddenRuns[hiddenRuns.has(run.directory) ? "delete" : "add"](run.directory);
+      again(); keepView();
+      seedKey.querySelector(`[data-run="${i}"]`).focus();
+    });
+    for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => highlight(host, i));
+    for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => highlight(host, null));
+    return button;
+  });
+  seedKey.replaceChildren(...buttons);
+}
+
+function highlight(host, index) {
+  for (const node of host.querySelectorAll("[data-run]")) {
+    node.classList.toggle("pale", index !== null && node.getAttribute("data-run") !== String(index));
+    node.classList.toggle("lit", node.getAttribute("data-run") === String(index));
+  }
+}
+
+// A seed has the same colour in every group; a seed that is there twice gets a second one. Beyond ten, lines are dashed.
+function chooseColours(group) {
+  const known = [...new Set(data.runs.map((run) => run.seed))].sort((a, b) => a - b), taken = new Set(), colours = new Map();
+  for (const i of group.runs) {
+    let place = known.indexOf(data.runs[i].seed);
+    while (taken.has(place)) place += known.length;
+    taken.add(place);
+    colours.set(i, `c${place % COLOURS} d${Math.floor(place / COLOURS) % 4}`);
+  }
+  return colours;
+}
+
+/* ---- what the reader wants to see ---- */
+
+const COLOURS = 10;
+const hiddenRuns = new Set(); // directories whose curves are switched off
+const isShown = (i) => matches(i) && !hiddenRuns.has(data.runs[i].directory);
+
+function matches(index) {
+  const run = data.runs[index], said = `${run.task} ${run.preset} ${Object.keys(run.changes).join(" ")} seed ${run.seed} ${run.directory}`.toLowerCase();
+  return at("filter").value.toLowerCase().split(/\s+/).every((word) => said.includes(word));
+}
+
+function applyFilter() {
+  const found = data.groups.flatMap((group) => group.runs).filter(matches);
+  at("filter-said").textContent = at("filter").value.trim() ? `${text(found.length)} of ${count(data.runs.length, "run")}` : "";
+  fillRunsTable();
+  fillRunChoice();
+  if (found.length && data.runs[found[0]] && !found.includes(data.runs.indexOf(chosen.run))) choose(found[0]);
+  redraw();
+}
+
+function fillRunChoice() {
+  const before = at("run").value;
+  at("run").replaceChildren(...data.groups.flatMap((group) => group.runs.filter(matches).map((i) => element("option", { value: i }, `${nameGroup(group)} · seed ${data.runs[i].seed} · ${data.runs[i].directory}`))));
+  if ([...at("run").options].some((option) => option.value === before)) at("run").value = before;
 }
 
 function describeGroup(group, members) {
   const words = [], t = group.together;
   if (t) {
-    words.push(`At ${text(t.at)} steps: IQM ${text(t.iqm_last)} [${text(t.interval[0])}, ${text(t.interval[1])}], mean ${text(t.mean)} ± ${text(t.sd)} (sd over seeds), worst seed ${data.runs[t.worst_run].seed} with ${text(t.worst)}.`);
+    words.push(`At ${text(t.at)} steps: IQM ${withInterval(t.iqm_last, t.interval)}, mean ${withError(t.mean, t.sd)} (sd over seeds), worst seed ${data.runs[t.worst_run].seed} with ${text(t.worst)}.`);
     if (t.solved_runs !== null) words.push(`Solved on ${t.solved_runs} of ${t.runs} seeds${finite(t.median_steps) ? `, median ${text(t.median_steps)} steps` : ""}.`);
   } else {
     for (const run of members) {
       const last = findLastValue(run);
-      words.push(last ? `Seed ${run.seed} at ${text(last.steps)} steps: ${text(last.mean)} ± ${text(last.std)} (sd over episodes).` : `Seed ${run.seed}: never evaluated on fresh episodes.`);
+      words.push(last ? `Seed ${run.seed} at ${text(last.steps)} steps: ${withError(last.mean, last.std)} (sd over episodes).` : `Seed ${run.seed}: never evaluated on fresh episodes.`);
     }
     words.push("No interval: fewer than three seeds with evaluations in common.");
   }
@@ -86,9 +152,9 @@ function describeGroup(group, members) {
 }
 
 function fillRunsTable() {
-  const rows = data.runs.map((run) => {
+  const rows = data.runs.filter((_, i) => matches(i)).map((run) => {
     const last = findLastValue(run);
-    return [run.directory, run.task, run.preset, run.seed, text(run.steps), text(run.rollout_count), last ? `${text(last.mean)} ± ${text(last.std)}` : "–"];
+    return [run.directory, run.task, run.preset, run.seed, text(run.steps), text(run.rollout_count), last ? withError(last.mean, last.std) : "–"];
   });
   fillTable(at("runs-table"), ["run", "task", "preset", "seed", "steps", "rollouts", "last evaluation"], rows, 3);
 }
@@ -118,8 +184,8 @@ function choose(index) {
 
 function fillFacts(run) {
   const last = findLastValue(run), entries = [
-    [last ? `${text(last.mean)} ± ${text(last.std)}` : "–", last ? "last evaluation, mean ± sd over episodes" : "never evaluated on fresh episodes"],
-    [text(run.incumbent), "value the learner believes in"], [text(run.rollout_count), "rollouts"], [text(run.steps), "environment steps"],
+    [last ? withError(last.mean, last.std) : "–", last ? "last evaluation, mean ± sd over episodes" : "never evaluated on fresh episodes"],
+    [text(run.incumbent), "estimate of the learner"], [text(run.rollout_count), "rollouts"], [text(run.steps), "environment steps"],
     [text(run.parameters), "policy parameters"], [String(run.seed), "seed"]];
   at("facts").replaceChildren(...entries.map(([value, name]) => element("div", {}, element("b", {}, value), element("span", {}, name))));
   const notice = [run.recipe.kind === "shell" ? run.recipe.remark : "", run.failure_count ? `${count(run.failure_count, "rollout")} failed and were not learnt from; the first: ${run.failures[0]}` : ""].filter(Boolean).join(" ");
@@ -130,7 +196,7 @@ function fillFacts(run) {
 function describeRollouts(run) {
   const { number } = run.rollouts;
   const thin = number.length < run.rollout_count ? ` Of ${text(run.rollout_count)} rollouts, ${text(number.length)} evenly spread ones are drawn.` : "";
-  at("rollouts-words").textContent = `The return of every rollout that the learner saw, by what it was for. ${run.config.exploration.noise ? "Those around the centre are perturbed, so they tend to lie below what the incumbent reaches." : ""}${thin}`;
+  at("rollouts-words").textContent = `The return of every rollout, by purpose. ${run.config.exploration.noise ? "Rollouts around the centre are perturbed, so they tend to lie below the incumbent." : ""}${thin}`;
 }
 
 function drawRollouts(run) {
@@ -142,7 +208,7 @@ function drawRollouts(run) {
   r.steps.forEach((x, i) => symbol(c, x, r.return[i], r.purpose[i], { opacity: 0.85 }));
   addTooltips(c, r.steps.map((x, i) => ({ x, y: r.return[i], say: `rollout ${r.number[i]}: ${namePurpose(run, r.purpose[i])}\nreturn ${text(r.return[i])}, ${text(r.length[i])} steps long` })));
   legend(at("rollouts-legend"), [...listPurposes(run, r.purpose),
-    { kind: "belief", label: "value the learner believes its incumbent to have" }, e.steps.length && { kind: "middle", label: "incumbent on fresh episodes" }].filter(Boolean));
+    { kind: "belief", label: "the learner’s estimate of its incumbent" }, e.steps.length && { kind: "middle", label: "incumbent on fresh episodes" }].filter(Boolean));
 }
 
 function namePurpose(run, purpose) {
@@ -166,7 +232,7 @@ function drawMemory({ run, section, sample, curves, middle }) {
   const belief = curves.run[middle], top = [...belief.weights.keys()].sort((i, j) => belief.weights[j] - belief.weights[i]);
   let sum = 0;
   const most = top.findIndex((i) => (sum += belief.weights[i]) >= 0.9) + 1;
-  at("memory-words").textContent = `Weights of the stored trajectories for the incumbent, at the run’s Σ. Of ${count(run.rollout_count, "rollout")}, ${section.selected} are in the surrogate now${describeDraws(section)}${describeCut(section)}; ${most === 1 ? "one of them carries" : `${most} of them carry`} 90 % of the weight. ESS is ${text(belief.ess)} of ${countDraws(section)}.`;
+  at("memory-words").textContent = `Weights of the stored trajectories for the incumbent, at the run’s Σ. Of ${count(run.rollout_count, "rollout")}, ${section.selected} are in the surrogate now${describeDraws(section)}${describeCut(section)}; ${most === 1 ? "one of them carries" : `${most} of them carry`} 90 % of the weight. ESS is ${formatEss(belief.ess)} of ${countDraws(section)}.`;
   const x = [0.5, run.rollout_count + 0.5], r = run.rollouts, left = 60;
   const c = chart(at("memory-returns"), { x, y: domain(r.return), height: 190, left, xLabel: "rollout", yLabel: "return", label: "Returns of all rollouts; those with weight for the incumbent stand out" });
   const share = new Map(section.rollouts.map((n, i) => [n, belief.weights[i]])), heaviest = Math.max(...belief.weights);
@@ -261,10 +327,10 @@ function drawSection() {
 
 function drawEss(ess, here) {
   const { t, section } = chosen;
-  const c = chart(at("ess-chart"), { x: [t[0], t[t.length - 1]], y: [0, Math.max(2, 1.1 * Math.max(...ess))], height: 150, left: 60, xLabel: "distance t from the incumbent", yLabel: `ESS, of ${countDraws(section)}`, label: `Effective sample size along the line; ${text(ess[here])} at the place chosen` });
+  const c = chart(at("ess-chart"), { x: [t[0], t[t.length - 1]], y: [0, Math.max(2, 1.1 * Math.max(...ess))], height: 150, left: 60, xLabel: "distance t from the incumbent", yLabel: `ESS, of ${countDraws(section)}`, label: `Effective sample size along the line; ${formatEss(ess[here])} at the place chosen` });
   line(c, t, ess, "middle", "ess-curve");
   line(c, [t[here], t[here]], c.y, "here");
-  addTooltips(c, t.map((x, i) => ({ x, y: ess[i], wide: true, say: `t = ${text(x)}: ESS ${text(ess[i])}` })));
+  addTooltips(c, t.map((x, i) => ({ x, y: ess[i], wide: true, say: `t = ${text(x)}: ESS ${formatEss(ess[i])}` })));
 }
 
 function fillSectionWords(belief, inside, here) {
@@ -272,7 +338,7 @@ function fillSectionWords(belief, inside, here) {
   at("said-mean").textContent = text(belief.mean);
   at("said-deviation").textContent = text(belief.deviation);
   at("said-lower").textContent = text(belief.lower);
-  at("said-ess").textContent = text(belief.ess);
+  at("said-ess").textContent = formatEss(belief.ess);
   at("lower-name").textContent = `lower bound, δ = ${section.delta}`;
   at("ess-name").textContent = `ESS, of ${countDraws(section)}`;
   const said = here === chosen.middle ? "t = 0: the incumbent" : `t = ${text(t[here])}`;
@@ -286,7 +352,7 @@ function fillSectionWords(belief, inside, here) {
 
 function fillFineprint(run) {
   const s = run.config.surrogate, section = run.section, n = section.rollouts.length;
-  at("section-words").textContent = "What the stored trajectories say about policies they never saw. A small Σ lets each return speak only for nearly the same actions, a large one gives everybody the average. Move Σ, and the page computes the estimate anew.";
+  at("section-words").textContent = "The return that the stored trajectories predict for other policies. With a small Σ, a return counts only for nearly the same actions; with a large Σ, all policies get the average. The sliders recompute the estimate.";
   const unit = section.squashed ? "half the range of the action" : "the action";
   const sigma = s.ess_share ? `from the data: ESS at the centre of the search is ${s.ess_share} of the trajectories, which now gives σ = ${text(section.sigma)}` : `given: σ = ${text(section.sigma)}`;
   const items = [
@@ -317,7 +383,7 @@ function fillVideo(run) {
       element("p", { class: "quiet" }, `${v.name}, ${text(v.size / 1e6)} MB, from the run’s directory.`));
     return;
   }
-  const words = v.name ? `${v.name} has ${text(v.size / 1e6)} MB; up to ${text(v.limit / 1e6)} MB are taken into a page.` : "There is no video in the run’s directory. To have one here, write it and make the page again:";
+  const words = v.name ? `${v.name} has ${text(v.size / 1e6)} MB; up to ${text(v.limit / 1e6)} MB are taken into a page.` : "There is no video in the run’s directory. To add one, write it and make the report again:";
   const parts = [element("p", {}, run.environment === null ? "There is no video in the run’s directory, and no environment to play in." : words)];
   if (!v.name && run.environment !== null) parts.push(element("pre", { tabindex: "0" }, element("code", {}, run.recipe.play)));
   host.replaceChildren(...parts);
@@ -342,7 +408,7 @@ function fillConfiguration(run) {
 }
 
 function fillReproduction(run) {
-  const words = run.recipe.kind === "shell" ? "The same seed, configuration, version and machine give the same run, bit for bit." : run.recipe.remark;
+  const words = run.recipe.kind === "shell" ? "The same seed, configuration, version and machine give a bit-identical run." : run.recipe.remark;
   at("reproduce-words").textContent = `${words} The run was begun by ddopg ${run.version} and is in ${run.directory}.`;
   at("recipe").textContent = run.recipe.text;
   const list = Object.entries(data.versions).map(([name, value]) => `${name} ${value}`).join(", ");
@@ -363,18 +429,67 @@ function redraw() {
 function begin() {
   fillHeadline();
   at("groups").replaceChildren(...cards.map(({ card }) => card));
+  at("filter-row").hidden = data.runs.length < 2;
+  at("filter").addEventListener("input", () => { applyFilter(); keepView(); });
+  restoreFilter();
   fillRunsTable();
-  at("run").replaceChildren(...data.groups.flatMap((group) => group.runs.map((i) => element("option", { value: i }, `${nameGroup(group)} · seed ${data.runs[i].seed} · ${data.runs[i].directory}`))));
-  at("run").addEventListener("change", () => choose(Number(at("run").value)));
+  fillRunChoice();
+  at("run").addEventListener("change", () => { choose(Number(at("run").value)); keepView(); });
   at("direction").addEventListener("change", () => { chooseDirection(Number(at("direction").value)); drawSection(); });
   at("sigma").addEventListener("input", () => { compute(); drawSection(); });
   at("place").addEventListener("input", drawSection);
   at("sigma-back").addEventListener("click", () => { at("sigma").value = 0; compute(); drawSection(); });
   at("place-back").addEventListener("click", () => { at("place").value = chosen.middle; drawSection(); });
-  choose(Number(at("run").value));
+  choose(Number(at("run").value || data.groups[0].runs[0]));
+  restoreDetails();
   let breadth = window.innerWidth;
   window.addEventListener("resize", () => { if (window.innerWidth !== breadth) { breadth = window.innerWidth; redraw(); } });
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((node) => { node.open = true; }));
 }
 
+/* ---- a page that is served while runs go on ---- */
+
+const VIEW = "ddopg-view";
+const DETAILS = ["direction", "place", "sigma"];
+
+// Kept for this tab alone, so that a reload shows what was looked at.
+function keepView() {
+  if (!data.watch) return;
+  const details = Object.fromEntries(DETAILS.map((id) => [id, at(id).value]));
+  sessionStorage.setItem(VIEW, JSON.stringify({ run: chosen.run.directory, filter: at("filter").value, hidden: [...hiddenRuns], details }));
+}
+
+function readView() {
+  try { return (data.watch && JSON.parse(sessionStorage.getItem(VIEW))) || {}; } catch { return {}; }
+}
+
+function restoreFilter() {
+  const view = readView();
+  at("filter").value = view.filter || "";
+  (view.hidden || []).forEach((directory) => hiddenRuns.add(directory));
+}
+
+function restoreDetails() {
+  const view = readView(), index = data.runs.findIndex((run) => run.directory === view.run);
+  if (index < 0 || !matches(index)) return;
+  at("run").value = index;
+  choose(index);
+  if (!view.details || !chosen.sample) return;
+  at("direction").value = view.details.direction;
+  chooseDirection(Math.max(0, at("direction").selectedIndex));
+  for (const id of ["place", "sigma"]) at(id).value = view.details[id];
+  compute();
+  drawSection();
+}
+
+function watch() {
+  at("watch").hidden = !data.watch;
+  if (!data.watch) return;
+  document.addEventListener("change", keepView);
+  const reload = () => { if (!at("pause").checked) { keepView(); location.reload(); } };
+  at("watch-said").textContent = `Live: reloaded every ${text(data.watch)} seconds.`;
+  setInterval(reload, 1000 * data.watch);
+}
+
 begin();
+watch();
