@@ -503,6 +503,15 @@ class TestResume:
         for name in ("progress.csv", "evaluation.csv", "policy.safetensors"):
             assert (pieces / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
+    def test_the_display_counts_from_the_beginning_and_knows_the_last_evaluation(self, run, tmp_path, capsys):
+        copy = tmp_path / "copy"
+        shutil.copytree(run, copy)
+        known = read_table(copy / "evaluation.csv")
+        assert main(["resume", str(copy), "--episodes", "9"]) == 0
+        shown = capsys.readouterr().err
+        assert shown.startswith("9/9 episodes · rollout 9 · ")
+        assert f" at {known['steps'][-1]:,.0f} steps · estimate " in shown
+
     def test_an_evaluation_that_a_kill_prevented_is_made_up_for(self, run, tmp_path):
         copy = tmp_path / "copy"
         shutil.copytree(run, copy)
@@ -580,3 +589,14 @@ class TestInterruptions:
         assert main(["evaluate", str(out), "--env", "tests.worlds:Slow-v0", "--episodes", "2"]) == 0
         assert main(["resume", str(out), "--env", "tests.worlds:Slow-v0", "--quiet"]) == 0
         assert len(everything(out)["rollouts"]) == 60
+
+
+def test_a_policy_of_an_environment_in_a_module_says_which_option_to_add(tmp_path, capsys):
+    out, name = str(tmp_path / "run"), "tests.worlds:Follow-v0"
+    options = ["--episodes", "3", "--out", out, "--no-check", "--eval-points", "0", "--quiet"]
+    assert main(["train", name, *options]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", out]) == 2
+    assert f"trained on {name}; a file may not say which module" in (shown := capsys.readouterr().err)
+    assert shown.endswith(f"add --env {name}\n")
+    assert main(["evaluate", out, "--env", name, "--episodes", "2"]) == 0

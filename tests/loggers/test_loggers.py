@@ -389,7 +389,7 @@ class TestCommandLine:
         (file,) = out.glob("events.*")
         last = events(out)[-1].ByteSize() + 16
         file.write_bytes(file.read_bytes()[:-last])
-        assert len(curves(out)["eval/mean_reward"]) == 3
+        assert len(curves(out)["eval/mean_reward"]) == 4
         assert main(["resume", str(out), "--quiet"]) == 0
         assert curves(out) == curves(whole)
         assert everything(out) == everything(whole)

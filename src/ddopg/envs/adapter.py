@@ -212,8 +212,8 @@ def warn_of_running_statistics(env: gym.Env | None) -> None:
     if found := find_running_statistics(env):
         warnings.warn(
             f"the environment has the wrapper {' and '.join(found)}, whose running statistics are not in the policy "
-            "file and change from rollout to rollout: the policy acts differently without them, and returns cannot be "
-            "compared; leave it out (the preset 'default' needs no scaling), or scale by constants, with "
+            "file and change from rollout to rollout: the policy acts differently without them, and returns cannot "
+            "be compared; leave it out (the preset 'default' needs no scaling), or scale by constants, with "
             "gymnasium.wrappers.TransformObservation or TransformReward",
             stacklevel=3,
         )
