@@ -1,11 +1,10 @@
-// The search fetches its index, which browsers allow over HTTP only. From a disk, the field says what to do instead.
+// The search fetches its index, which browsers allow over HTTP only; from a disk, its field is hidden. So say it.
 document.addEventListener("DOMContentLoaded", () => {
   if (location.protocol !== "file:") return;
-  const field = document.querySelector('[data-md-component="search-query"]');
-  if (!field) return;
-  const advice = "Search needs HTTP: python -m http.server --directory site";
-  field.placeholder = field.title = advice;
-  field.setAttribute("aria-label", advice);
-  field.value = "";
-  field.disabled = true;
+  const command = document.createElement("code");
+  command.textContent = "python -m http.server --directory site";
+  const note = document.createElement("p");
+  note.className = "search-note";
+  note.append("The search works over HTTP only: ", command);
+  document.querySelector("main").before(note);
 });
