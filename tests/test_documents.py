@@ -9,6 +9,7 @@ Budgets are cut (`smaller`): the pages are checked for being true, not for how w
 a reason is listed below with the reason, and at least parsed.
 """
 
+import logging
 import re
 import shlex
 import shutil
@@ -98,7 +99,11 @@ def clone(tmp_path, monkeypatch):
     tables = (baselines.KINDS, baselines.METHODS, RULES, ESTIMATORS, OBJECTIVES, OPTIMISERS)
     before = [dict(table) for table in tables]
     known = set(gym.registry)
+    root, own = logging.getLogger(), logging.getLogger("ddopg")
+    handlers, level = list(root.handlers), own.level
     yield tmp_path
+    root.handlers[:] = handlers  # pages configure the logging module as a user does
+    own.setLevel(level)
     for table, was in zip(tables, before, strict=True):
         table.clear()
         table.update(was)

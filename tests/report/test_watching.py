@@ -102,6 +102,7 @@ def test_the_command_serves_a_live_page_until_it_is_interrupted(directories, tmp
         try:
             address = process.stdout.readline().split()[1]
             page = browser.new_page()
+            page.set_default_timeout(120_000)
             heard = []
             page.on("console", lambda message: heard.append(message.text))
             page.on("pageerror", lambda error: heard.append(str(error)))
