@@ -116,7 +116,7 @@ const isShown = (i) => matches(i) && !hiddenRuns.has(data.runs[i].directory);
 
 function matches(index) {
   const run = data.runs[index], said = `${run.task} ${run.preset} ${Object.keys(run.changes).join(" ")} seed ${run.seed} ${run.directory}`.toLowerCase();
-  return at("filter").value.toLowerCase().split(/\s+/).every((word) => said.includes(word));
+  return at("filter").value.toLowerCase().split(/\s+/).every((word) => (/^\d+$/.test(word) ? String(run.seed) === word : said.includes(word)));
 }
 
 function applyFilter() {
