@@ -9,7 +9,7 @@ import pytest
 import ddopg
 from ddopg.controllers import Parameter, black_box, controller, returns_only, theta_of
 from ddopg.core.replay import act_along
-from ddopg.errors import ArtefactError, SpaceError, TrajectoryError
+from ddopg.errors import ArtefactError, ConfigError, SpaceError, TrajectoryError
 from ddopg.policies import limited
 from tests.probes import Follow
 from tests.recorded import contents, quick
