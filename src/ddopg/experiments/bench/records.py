@@ -85,7 +85,7 @@ def lock_records(directory: Path, option: str = "--out", patient: bool = False) 
     Raises:
         ArtefactError: if another process holds the lock, or the directory cannot be written.
     """
-    busy = f"another benchmark is writing into {directory}; wait for its end, or choose another {option}"
+    busy = f"another benchmark is writing into {directory}; wait until it ends, or choose another {option}"
     advice = f"choose a writable directory with {option}"
     lock = acquire_lock(directory / "lock", busy, ArtefactError, advice, patient)
     try:
