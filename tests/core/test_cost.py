@@ -29,15 +29,15 @@ def compiled():
 
 @pytest.mark.long
 class TestCompilations:
-    @pytest.mark.parametrize(("preset", "improvements"), [("paper", 2), ("released", 4)])
-    def test_whole_paths_have_two_sizes_with_and_without_a_state_of_the_optimiser(
+    @pytest.mark.parametrize(("preset", "improvements"), [("paper", 5), ("released", 6)])
+    def test_whole_paths_have_few_sizes_with_and_without_a_state_of_the_optimiser(
         self, preset, improvements, compiled
     ):
         config = change(ddopg.preset(preset), {"search.steps": 3})
         ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=0).learn(total_episodes=72)
         large = [name for name in compiled if name in LARGE]
         assert large.count("jit(improve)") <= improvements
-        assert large.count("jit(_surrogate_data)") == 2
+        assert large.count("jit(_surrogate_data)") == 1
         assert large.count("jit(_with_pairs)") == large.count("jit(_run_episode)") == 1
         assert len(compiled) <= 25  # the others are single operations
 

@@ -147,7 +147,7 @@ def test_what_cannot_be_written_is_named_and_not_called_damaged(tmp_path):
 
 def test_a_file_that_may_not_grow_stops_a_run_which_goes_on_when_it_may(tmp_path, whole):
     out = tmp_path / "run"
-    code = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, -1)); "
+    code = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, -1)); "
     code += "runpy.run_module('ddopg', run_name='__main__')"
     command = [sys.executable, "-c", code, "train", "cartpole", "--episodes", "60", "--out", out, *OPTIONS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -156,8 +156,8 @@ def test_a_file_that_may_not_grow_stops_a_run_which_goes_on_when_it_may(tmp_path
     assert "everything before this is safe" in done.stderr
     assert "Traceback" not in done.stderr
     told = rows(out, "SELECT count(*) FROM rollout")[0][0]
-    assert 8 < told < 60
-    assert f"{told} rollouts are safe" in done.stderr
+    assert 4 < told < 60
+    assert f"{told} rollouts are stored" in done.stderr
     assert main(["resume", str(out), "--quiet"]) == 0
     assert everything(out) == whole
 

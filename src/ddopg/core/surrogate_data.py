@@ -46,7 +46,6 @@ class Inputs(NamedTuple):
     slots: HostOrDevice  # (N,) of the selected trajectories; any for rows of padding
     counts: HostOrDevice  # (N,)
     paths: SubsampledTrajectory  # stacked, N rows
-    real: HostOrDevice | None  # (M,) places of the steps that count, of whole paths
 
 
 def prepare(
@@ -72,8 +71,8 @@ def prepare(
     """
     rows, selection = config.selection.size, sample.selection
     chosen = [memory.trajectories[i] for i in selection.indices]
-    stride = choose_stride(memory.longest, config.surrogate.decisions)
     decisions = config.surrogate.decisions
+    stride = choose_stride(memory.longest, decisions)
     grid = TimeGrid(chosen[0].horizon, decisions, stride, config.discount, policy.remembers)
     key = CacheKey(policy, config.surrogate, grid, rows)
     if cache is None or cache.key != key:
@@ -87,8 +86,8 @@ def prepare(
         paths, real = cut_replayed(paths, grid), None
     else:
         real = find_real_steps(paths, grid)
-    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths, real)
-    return _surrogate_data(inputs, policy, config.surrogate), cache
+    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths)
+    return _surrogate_data(inputs, policy, config.surrogate)._replace(real=real), cache
 
 
 def subtract_initial_state_effect(rewards: Array, starts: Array, policies: Array, counts: Array) -> Array:
@@ -196,6 +195,5 @@ def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> 
         log_q=log_q,
         counts=counts,
         inverse_temperature=inverse_temperature,
-        real=inputs.real,
         times=paths.times,
     )
