@@ -40,21 +40,19 @@ def _make_budgets(cartpole: int, mountaincar: int, swimmer: int) -> dict[str, in
 
 
 GRADIENTS = ("reinforce-paper", "trpo-paper", "ppo-paper", "reinforce-tuned", "trpo-tuned", "ppo-tuned")
-OURS = ("ddopg", "ddopg-released")
+OURS = ("ddopg-paper", "ddopg-released")
 SEARCHES = ("cmaes", "ars", "random", "cmaes-mlp", "ars-mlp", "random-mlp")
 
 SETTINGS = (
-    Part((*OURS, *SEARCHES), _make_budgets(20_000, 50_000, 200_000)),
-    Part(GRADIENTS, _make_budgets(100_000, 200_000, 500_000)),
-    Part(("ddopg-paper",), {"cartpole": 100_000}),
-    Part(("ddopg-paper",), {"mountaincar": 200_000, "swimmer": 500_000}, runs.SEEDS[:4]),
+    Part(("ddopg", *SEARCHES), _make_budgets(20_000, 50_000, 200_000)),
+    Part((*OURS, *GRADIENTS), _make_budgets(100_000, 200_000, 500_000)),
     Part(("sac", "sac-tuned"), _make_budgets(30_000, 50_000, 100_000), runs.SEEDS[:5]),
 )
 """The slow learners' budgets are long enough to see their end, SAC's and ours what they need."""
 
 QUICK = (
-    Part((*OURS, "cmaes", "ars", "random"), {"cartpole": 2_000}, runs.SEEDS[:2], 20),
-    Part(("ddopg-paper", *GRADIENTS[:3]), {"cartpole": 10_000}, runs.SEEDS[:2], 20),
+    Part(("ddopg", "cmaes", "ars", "random"), {"cartpole": 2_000}, runs.SEEDS[:2], 20),
+    Part((*OURS, *GRADIENTS[:3]), {"cartpole": 10_000}, runs.SEEDS[:2], 20),
     Part(("sac-tuned",), {"cartpole": 1_000}, runs.SEEDS[:2], 20),
 )
 
