@@ -82,6 +82,11 @@ class Blank(Target):
         return None
 
 
+def count_evaluations(out):
+    table = out / "evaluation.csv"
+    return len(table.read_text().splitlines()) - 1 if table.exists() else 0
+
+
 @pytest.fixture
 def broken():
     def register(at):
@@ -577,7 +582,7 @@ class TestInterruptions:
         command = [sys.executable, "-c", script, "train", "tests.worlds:Slow-v0", "--episodes", "60", *QUICK]
         command += ["--out", out]
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        while not (out / "policy.safetensors").exists() and child.poll() is None:
+        while count_evaluations(out) < 2 and child.poll() is None:  # one after the first rollout, one half-way
             time.sleep(0.01)
         child.send_signal(number)
         _, errors = child.communicate(timeout=60)
@@ -585,7 +590,7 @@ class TestInterruptions:
         assert f"continue with\n       ddopg resume {out} --env tests.worlds:Slow-v0\n" in errors
         assert "Traceback" not in errors
         told = len(everything(out)["rollouts"])
-        assert 1 <= told < 60  # the first evaluation is after the first rollout, and saves the policy
+        assert 30 <= told < 60
         assert f"ddopg: {told} rollouts are stored in {out}" in errors
         assert len(read_table(out / "progress.csv")["return"]) == told
         assert main(["evaluate", str(out), "--env", "tests.worlds:Slow-v0", "--episodes", "2"]) == 0
