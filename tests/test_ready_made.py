@@ -8,6 +8,7 @@ import ddopg
 from ddopg.controllers import (
     Loop,
     Parameter,
+    black_box,
     for_planar_robot,
     gain_scheduled,
     linear_feedback,
@@ -210,6 +211,16 @@ class TestLimits:
             rate_limited(linear(4, 2), change=(0.1, 0.1))
         with pytest.raises(ConfigError, match="one number per action, 2"):
             rate_limited(self.inner, change=(0.1,))
+
+    def test_a_black_box_limits_itself(self):
+        box = black_box([Parameter("kp", 2.0, bounds=(0.0, 8.0))], lambda p, seen: [p["kp"] * seen[0]], 1, 1)
+        inside = limited(box, (-1.0,), (1.0,))
+        for limit in (
+            lambda policy: rate_limited(policy, change=(0.1,)),
+            lambda policy: low_passed(policy, 3.0),
+        ):
+            with pytest.raises(ConfigError, match=r"black box.*in its own step"):
+                limit(inside)
 
     def test_a_learner_keeps_the_limit(self):
         policy = rate_limited(limited(linear(3, 1), (-2.0,), (2.0,)), change=(0.4,))

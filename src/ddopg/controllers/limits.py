@@ -29,7 +29,7 @@ def rate_limited(policy: Policy, change: Sequence[float], rest: Sequence[float] 
         The policy class with the same parameters and a memory.
 
     Raises:
-        ConfigError: if a change is not positive, or the policy has no action range yet.
+        ConfigError: if a change is not positive, the policy has no action range yet, or it is a black box.
 
     Example:
         >>> import numpy as np
@@ -60,7 +60,7 @@ def low_passed(policy: Policy, steps: float, rest: Sequence[float] | None = None
         The policy class with the same parameters and a memory.
 
     Raises:
-        ConfigError: if the time constant is negative, or the policy has no action range yet.
+        ConfigError: if the time constant is negative, the policy has no action range yet, or it is a black box.
 
     Example:
         >>> import numpy as np
@@ -80,6 +80,11 @@ def _following(policy: Policy, follow: Callable[[Any, Any], Any], rest: Sequence
         policy.bounds is not None,
         "a limit of changes needs actions within their range; wrap the policy in ddopg.policies.limited(policy, low, "
         "high) first",
+    )
+    require(
+        policy.black_box is None,
+        "a limit of changes is a function of JAX, and this controller is a black box that can only be called; limit "
+        "the changes in its own step(parameters, state, observation)",
     )
     assert policy.bounds is not None
     number, inside = len(policy.action_scale), policy.recurrence
