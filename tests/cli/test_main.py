@@ -582,9 +582,8 @@ class TestInterruptions:
         command = [sys.executable, "-c", script, "train", "tests.worlds:Slow-v0", "--episodes", "60", *QUICK]
         command += ["--out", out]
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        while (
-            count_evaluations(out) < 2 and child.poll() is None
-        ):  # one after the first rollout, one half-way
+        # One evaluation is after the first rollout, one half-way.
+        while count_evaluations(out) < 2 and child.poll() is None:
             time.sleep(0.01)
         child.send_signal(number)
         _, errors = child.communicate(timeout=60)
