@@ -21,8 +21,16 @@ TASKS = {  # budget, episodes per evaluation
     "cartpole": (4_000, 100),
     "Pendulum-v1": (10_000, 30),
     "InvertedDoublePendulum-v5": (10_000, 10),
+    "InvertedPendulum-v5": (10_000, 10),
+    "Reacher-v5": (20_000, 30),
+    "MountainCarContinuous-v0": (20_000, 10),
+    "mountaincar": (30_000, 30),
+    "swimmer": (60_000, 20),
+    "LunarLanderContinuous-v3": (50_000, 20),
 }
-FRESH_SEEDS = range(5160, 5170)  # each was run once, after the preset was frozen
+FRESH_SEEDS = range(
+    5170, 5180
+)  # each was run once, after the preset was frozen; 5160–5169 saw its first version
 METHOD = "ddopg-critic"
 
 
@@ -38,10 +46,10 @@ def print_table():
             continue
         ends = np.sort([curve[-1, 1] for curve in curves])
         half = np.sort([curve[len(curve) // 2 - 1, 1] for curve in curves])
-        print(
-            f"| {env} | {budget:,} | {len(curves)} | {np.median(half):.0f} "
-            f"| {ends[0]:.0f} / {np.median(ends):.0f} / {ends[-1]:.0f} |"
+        spans = " | ".join(
+            f"{values[0]:.4g} / {np.median(values):.4g} / {values[-1]:.4g}" for values in (half, ends)
         )
+        print(f"| {env} | {budget:,} | {len(curves)} | {spans} |")
 
 
 def main():

@@ -274,7 +274,8 @@ class DDOPG(Shown):
         assert isinstance(told, Trajectory)
         check_credit(told, proposal.pure, self.state)
         own = told._replace(theta=proposal.theta)
-        return self._take(proposal.pure, own, describe_deviation(own, self.policy, self.problem))
+        remark = "" if proposal.noise else describe_deviation(own, self.policy, self.problem)
+        return self._take(proposal.pure, own, remark)
 
     def add(self, trajectory: Trajectory) -> Added:
         """Take in a trajectory that was not asked for: a hand-tuned controller's, an old log's.

@@ -262,14 +262,14 @@ class AnnealingConfig:
 
 @dataclass(frozen=True)
 class CriticConfig:
-    """A critic over all transitions, which proposes policies."""
+    """A soft actor-critic over all transitions, which proposes policies."""
 
     updates: float = 0.0
     """Updates of the critic per environment step; 0 does without one."""
     hidden: tuple[int, ...] = (64, 64)
     """Units of the hidden layers of its two networks."""
     learning_rate: float = 1e-3
-    """Of the networks' Adam."""
+    """Of Adam, for the networks and the actor."""
     discount: float = 0.99
     """γ of what it learns; the return that is sought keeps its own."""
 
@@ -371,9 +371,9 @@ DEFAULT = Config(
 
 CRITIC = replace(
     DEFAULT,
-    policy=PolicyConfig(hidden=(16,), linear_path=True, squash=True),
-    incumbent=IncumbentConfig(rule="estimate"),
-    critic=CriticConfig(updates=1.0),
+    policy=PolicyConfig(hidden=(32,), linear_path=True, squash=True),
+    incumbent=IncumbentConfig(ema_rate=0.2),
+    critic=CriticConfig(updates=2.0),
 )
 
 PRESETS = {"default": DEFAULT, "critic": CRITIC, "paper": PAPER, "released": RELEASED}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ddopg.core.action_noise import draw_noise
 from ddopg.core.state import Proposal as PureProposal
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import TrajectoryError, require
@@ -27,7 +28,9 @@ class Proposal(Shown):
         number: its place in the order of asking, from 0.
         theta: the parameters, (D,).
         seed: what to reset a simulator with.
-        purpose: why it is asked for: `design`, `explore`, `random`, `check` or `critic`.
+        purpose: why it is asked for: `design`, `explore`, `random`, `check`, `critic` or `noisy`.
+        noise: the standard deviation of the noise that `act` adds to the raw output at every step, (A,); empty for
+            most proposals. Only a critic asks for noise; a machine that cannot have it may leave it out.
 
     Example:
         >>> agent = ddopg.DDOPG("cartpole", seed=0)
@@ -37,9 +40,9 @@ class Proposal(Shown):
     """
 
     def __init__(self, proposal: PureProposal, trained: TrainedPolicy) -> None:
-        self.pure = proposal
-        self.number, self.theta, self.seed, self.purpose = proposal
-        self._trained = trained
+        self.pure, self._trained = proposal, trained
+        self.number, self.theta, self.seed, self.purpose, self.noise = proposal
+        self._act = self.begin() if self.noise else trained.act
 
     def _facts(self) -> dict[str, Any]:
         about = {"number": self.number, "purpose": self.purpose}
@@ -59,7 +62,7 @@ class Proposal(Shown):
             ObservationError: if the observation has another size, or is not finite and there is no safe action.
             ConfigError: if the policy has a memory: then `begin` gives what acts.
         """
-        return self._trained.act(observation)
+        return self._act(observation)
 
     def begin(self) -> Callable[[Any], np.ndarray]:
         """Begin an episode: what it returns acts, and remembers where the policy has a memory.
@@ -67,7 +70,10 @@ class Proposal(Shown):
         Returns:
             A function from one observation (O,) to the action (A,), for the observations of one episode in order.
         """
-        return self._trained.begin()
+        if not self.noise:
+            return self._trained.begin()
+        noise = draw_noise(self.seed, self.noise, self._trained.problem.horizon)
+        return self._trained.begin_with_noise(noise)
 
     @property
     def parameters(self) -> dict[str, float]:

@@ -1,5 +1,7 @@
 """The critic: exact on worlds whose values are known, honest about ends, and no more costly than its share."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,10 +10,13 @@ import pytest
 import ddopg
 from ddopg.config import CriticConfig
 from ddopg.core import critic as critics
-from ddopg.core.critic import td_target, update, value
+from ddopg.core.algorithm import build_surrogate_data
+from ddopg.core.critic import log_density, rescale, td_target, update, value
+from ddopg.core.incumbents import ACTOR_WINDOW, find_best_actor, hand_over
 from ddopg.core.memory import Memory, add
-from ddopg.core.proposals import CRITIC_SHARES, critic_share
-from ddopg.core.transitions import collect_transitions, deviation_of
+from ddopg.core.proposals import CRITIC_SHARES, EVEN_EPISODES, SEARCH_ROLLOUTS, critic_share
+from ddopg.core.state import Incumbent
+from ddopg.core.transitions import collect_transitions
 from ddopg.core.types import make_trajectory
 from ddopg.core.value_learning import MAX_UPDATES
 from ddopg.policies import linear, mlp, squashed
@@ -67,44 +72,61 @@ def begin(theta, config=CONFIG):
     return critics.init(jax.random.key(0), jnp.asarray(theta), 1, 1, config)
 
 
+def quiet(critic):
+    """The same, its actor without noise to speak of and without pay for entropy."""
+    actor = critic.actor._replace(log_std=jnp.full(1, -4.0), log_temperature=jnp.float32(-30))
+    return critic._replace(actor=actor)
+
+
+@pytest.fixture
+def still(monkeypatch):
+    """The actor stays where it is but for one step."""
+    monkeypatch.setattr(critics, "ACTOR_EVERY", 10**9)
+    update.clear_cache()
+    yield
+    update.clear_cache()
+
+
 def judge(critic, memory, states, actions):
     """Q in the reward's own unit, the mean of both networks."""
-    seen, rewards = (
-        np.concatenate([getattr(t, name)[: t.length] for t in memory.trajectories]).astype(float)
-        for name in ("observations", "rewards")
-    )
-    features = (np.asarray(states, float) - seen.mean()) / deviation_of(seen)
+    seen = np.concatenate([t.observations[: t.length] for t in memory.trajectories]).astype(float)
+    features = (np.asarray(states, float) - seen.mean()) / (seen.std() or 1.0)
     both = jax.vmap(value, (0, None, None))(
         critic.networks,
-        jnp.asarray(features, jnp.float32).reshape(-1, 1),
-        jnp.asarray(actions, jnp.float32)[:, None],
+        jnp.asarray(features, jnp.float32).reshape(1, -1),
+        jnp.asarray(actions, jnp.float32)[None, :],
     )
-    return np.asarray(jnp.mean(both, axis=0)) * deviation_of(rewards)
+    return (np.asarray(jnp.mean(both, axis=0)) + float(critic.zero)) * math.exp(critic.log_scale)
 
 
 @pytest.mark.usefixtures("compiled_well")
 class TestValues:
-    def test_a_target_is_the_reward_and_the_discounted_lesser_value_of_what_follows(self):
+    def test_a_target_is_the_reward_and_the_discounted_lesser_value_and_bonus_of_what_follows(self):
         found = td_target(
-            jnp.array([1.0, 2.0]), jnp.array([False, True]), jnp.array([[5.0, 5.0], [3.0, 9.0]]), 0.5
+            jnp.array([1.0, 2.0]),
+            jnp.array([False, True]),
+            jnp.array([[5.0, 5.0], [3.0, 9.0]]),
+            jnp.array([0.5, 0.5]),
+            0.5,
         )
-        assert found.tolist() == [1 + 0.5 * 3, 2.0]
+        assert found.tolist() == [1 + 0.5 * 3.5, 2.0]
 
+    @pytest.mark.usefixtures("still")
     def test_it_learns_the_exact_values_of_a_fixed_policy_from_actions_of_others(self):
         """Random actions are all it sees; what the policy would do in their place is what it learns."""
         theta = np.array([-1.0, 0.3], np.float32)
         memory = memory_of_random_actions(150, theta)
-        still = np.zeros(2, np.float32)  # the actor stays where it is
-        critic = update(begin(theta), collect_transitions(memory), still, 1, 4000, POLICY, CONFIG)
-        assert np.asarray(critic.actor).tolist() == theta.tolist()
+        critic = update(quiet(begin(theta)), collect_transitions(memory, 0.9), 1, 4000, POLICY, CONFIG)
+        np.testing.assert_allclose(critic.actor.theta, theta, atol=0.01)
         rng = np.random.default_rng(5)
         states, actions = rng.uniform(-0.9, 0.9, (2, 60))
         truth = np.array([true_value(theta, s, a, 0.9) for s, a in zip(states, actions, strict=True)])
         found = judge(critic, memory, states, actions)
-        # The lesser of two values and the noise of the action after make it a little too low.
+        # The lesser of two values makes it a little too low.
         assert np.std(found - truth) < 0.25 * np.std(truth)
         assert abs(np.mean(found - truth)) < 0.5 * np.std(truth)
 
+    @pytest.mark.usefixtures("still")
     def test_nothing_follows_an_end_and_something_follows_a_time_limit(self):
         """The same −1 for ever, or one step in eight is the last: −1/(1 − γ) = −10, and −1/(1 − 7γ/8) = −4.7."""
         ones = np.ones((LENGTH, 1), np.float32)
@@ -114,21 +136,42 @@ class TestValues:
             path = make_trajectory(theta, ones, 0 * ones, -ones[:, 0], horizon=LENGTH, terminated=terminated)
             last = path._replace(observations=2 * path.observations)  # an episode of another place
             memory = add(add(Memory(), path), last._replace(rewards=0 * path.rewards))
-            critic = update(begin(theta), collect_transitions(memory), 0 * theta, 1, 2000, POLICY, CONFIG)
+            critic = update(quiet(begin(theta)), collect_transitions(memory, 0.9), 1, 2000, POLICY, CONFIG)
             found.append(float(judge(critic, memory, [1.0], [0.0])[0]))
         without_end, with_end = found
         assert with_end == pytest.approx(-4.7, rel=0.15)
-        assert without_end < -6, "on its way to −10, slowly"
+        assert without_end < -7, "on its way to −10, slowly"
+
+    def test_a_density_is_one_over_all_actions(self):
+        """π(a) of a = tanh(u), integrated over the actions by a fine sum."""
+        log_std, mean = jnp.array([0.3]), 0.7
+        u = jnp.linspace(-6.0, 6.0, 20_001)[:, None]
+        actions, slope = jnp.tanh(u), 1 - jnp.tanh(u) ** 2
+        density = jnp.exp(log_density((u - mean) / math.exp(0.3), log_std, slope))
+        assert float(jnp.trapezoid(density, actions[:, 0])) == pytest.approx(1.0, abs=1e-3)
+
+    def test_other_units_change_no_value(self):
+        before = begin(np.zeros(2, np.float32))
+        before = before._replace(log_scale=jnp.float32(0.3), zero=jnp.float32(2.0))
+        after = rescale(before, jnp.float32(1.7), jnp.float32(-3.0))
+        seen, acted = jnp.array([[0.1, -2.0]]), jnp.array([[0.5, 0.2]])
+        for networks in ("networks", "targets"):
+            one, other = (
+                (jax.vmap(value, (0, None, None))(getattr(c, networks), seen, acted) + c.zero)
+                * jnp.exp(c.log_scale)
+                for c in (before, after)
+            )
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
     def test_padding_does_not_count(self):
-        transitions = collect_transitions(memory_of_random_actions(20, np.zeros(2, np.float32)))
+        transitions = collect_transitions(memory_of_random_actions(20, np.zeros(2, np.float32)), 0.9)
         steps = int(transitions.steps)
         odd = transitions._replace(
-            features=transitions.features.at[steps:].set(1e6),
+            observations=transitions.observations.at[steps:].set(1e6),
             rewards=transitions.rewards.at[steps:].set(-1e6),
         )
-        theta, scale = np.zeros(2, np.float32), np.ones(2, np.float32)
-        plain, padded = (update(begin(theta), t, scale, 1, 20, POLICY, CONFIG) for t in (transitions, odd))
+        theta = np.zeros(2, np.float32)
+        plain, padded = (update(begin(theta), t, 1, 20, POLICY, CONFIG) for t in (transitions, odd))
         assert contents(plain) == contents(padded)
 
 
@@ -137,26 +180,31 @@ class TestActor:
     def test_it_climbs_to_what_pays(self):
         """To stay in the middle one goes against the state: a gain far below zero."""
         theta = np.zeros(2, np.float32)
-        transitions = collect_transitions(memory_of_random_actions(150, theta, border=np.inf))
-        critic = update(begin(theta), transitions, np.ones(2, np.float32), 1, 1500, POLICY, CONFIG)
-        gain, bias = np.asarray(critic.actor)
+        transitions = collect_transitions(memory_of_random_actions(150, theta, border=np.inf), 0.9)
+        critic = update(begin(theta), transitions, 1, 3000, POLICY, CONFIG)
+        gain, bias = np.asarray(critic.actor.theta)
         assert gain < -1
         assert abs(bias) < 0.5 * abs(gain)
 
-    def test_a_parameter_without_scale_stays(self):
-        theta = np.array([0.1, 0.2], np.float32)
-        transitions = collect_transitions(memory_of_random_actions(20, theta))
-        critic = update(begin(theta), transitions, np.array([1.0, 0.0], np.float32), 1, 30, POLICY, CONFIG)
-        assert critic.actor[1] == theta[1]
-        assert critic.actor[0] != theta[0]
+    def test_the_price_of_entropy_rises_where_there_is_too_little_of_it_and_falls_where_there_is_too_much(
+        self,
+    ):
+        """−1 per action is sought; a normal density has ½ log(2πe σ²): −1.6 for σ = e⁻³, and 0.7 for σ = e^−0.7."""
+        theta = np.zeros(2, np.float32)
+        transitions = collect_transitions(memory_of_random_actions(20, theta), 0.9)
+        first = begin(theta)
+        for log_std, sign in ((-3.0, 1), (-0.7, -1)):
+            odd = first._replace(actor=first.actor._replace(log_std=jnp.full(1, log_std)))
+            found = update(odd, transitions, 1, 20, POLICY, CONFIG)
+            assert np.sign(found.actor.log_temperature - first.actor.log_temperature) == sign
 
     def test_the_number_of_updates_compiles_nothing_anew(self):
         theta = np.zeros(2, np.float32)
-        transitions = collect_transitions(memory_of_random_actions(20, theta))
+        transitions = collect_transitions(memory_of_random_actions(20, theta), 0.9)
         for number in (3, 4, 5):
-            update(begin(theta), transitions, np.ones(2, np.float32), number, number, POLICY, CONFIG)
+            update(begin(theta), transitions, number, number, POLICY, CONFIG)
         before = update._cache_size()
-        update(begin(theta), transitions, np.ones(2, np.float32), 6, 7, POLICY, CONFIG)
+        update(begin(theta), transitions, 6, 7, POLICY, CONFIG)
         assert update._cache_size() == before
 
 
@@ -175,8 +223,36 @@ class TestLearner:
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=30)
         purposes = agent.state.memory.purposes
         assert len(purposes) == 30
-        assert set(purposes[:8]) == {"design"}
-        assert 3 <= purposes.count("critic") <= 20
+        assert set(purposes[:4]) == {"design"}
+        assert purposes.count("design") == 8, "the design of the search is completed beside it"
+        turns = [purpose for purpose in purposes if purpose in ("critic", "noisy")]
+        assert 8 <= len(turns) <= 20
+        assert turns == (["noisy", "critic"] * 15)[: len(turns)], "in turns with noise and without"
+
+    def test_the_search_learns_from_its_own_rollouts_alone(self):
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=20)
+        surrogate = build_surrogate_data(agent.state, agent.policy, agent.config)
+        purposes = [agent.state.memory.purposes[i] for i in surrogate.sample.selection.indices]
+        assert {"critic", "noisy"} < set(agent.state.memory.purposes)
+        assert len(purposes) >= 5
+        assert not {"critic", "noisy"} & set(purposes)
+
+    def test_a_rollout_of_the_critic_moves_no_search(self):
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1)
+        moved = dict[str, set[bool]]()
+        while agent.state.memory.size < 24:
+            before = agent.state.centre
+            info = agent.learn(total_episodes=1) and agent.state.memory.purposes[-1]
+            moved.setdefault(info, set()).add(not np.array_equal(before, agent.state.centre))
+        assert moved["noisy"] == moved["critic"] == {False}
+        assert True in moved["explore"]
+
+    def test_the_search_moves_the_linear_path_and_leaves_the_network_to_the_actor(self):
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=24)
+        state, linear_params = agent.state, agent.policy.linear_params
+        for path, purpose in zip(state.memory.trajectories, state.memory.purposes, strict=True):
+            network = path.theta[:-linear_params]
+            assert network.any() == (purpose in ("critic", "noisy")), purpose
 
     def test_without_updates_there_is_none_and_the_run_is_as_before(self):
         plain = ddopg.DDOPG(Follow(), config=quick(), seed=1).learn(total_episodes=12)
@@ -213,9 +289,7 @@ class TestLearner:
     def test_what_is_not_a_finite_number_leaves_the_critic_as_it_was(self, monkeypatch):
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=4).learn(total_episodes=9)
         before, real = agent.state.critic, critics.update
-        monkeypatch.setattr(
-            critics, "update", lambda *a: real(*a)._replace(actor=jnp.full(before.actor.shape, jnp.nan))
-        )
+        monkeypatch.setattr(critics, "update", lambda *a: real(*a)._replace(zero=jnp.float32(jnp.nan)))
         agent.learn(total_episodes=2)
         assert contents(agent.state.critic) == contents(before)
 
@@ -223,15 +297,15 @@ class TestLearner:
         asked = []
         real = critics.update
 
-        def count(critic, transitions, scale, seed, number, *rest):
+        def count(critic, transitions, seed, number, *rest):
             asked.append(number)
-            return real(critic, transitions, scale, seed, 1, *rest)
+            return real(critic, transitions, seed, 1, *rest)
 
         monkeypatch.setattr(critics, "update", count)
-        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 2.0}), seed=4).learn(total_episodes=10)
-        assert asked == [2 * 8 * 3, 2 * 3, 2 * 3], "the design at once, then each rollout"
+        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 2.0}), seed=4).learn(total_episodes=6)
+        assert asked == [2 * 4 * 3, 2 * 3, 2 * 3], "the constant policies at once, then each rollout"
         asked.clear()
-        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1e9}), seed=4).learn(total_episodes=9)
+        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1e9}), seed=4).learn(total_episodes=5)
         assert asked == [MAX_UPDATES] * 2
 
 
@@ -239,9 +313,26 @@ class TestShare:
     def state_of(self, **returns):
         purposes = [p for p, some in returns.items() for _ in some]
         values = [r for some in returns.values() for r in some]
-        memory = Memory(returns=np.array(values, float), purposes=tuple(purposes))
+        path = make_trajectory([0.0, 0.0], [[0.0]], [[0.0]], [0.0], horizon=3)
+        searched = ["random"] * SEARCH_ROLLOUTS
+        memory = Memory(
+            (path,) * (len(values) + len(searched)),
+            np.array([0.0] * len(searched) + values),
+            1,
+            (*searched, *purposes),
+        )
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=4)
-        return agent.state._replace(memory=memory, critic=begin(np.zeros(2, np.float32)))
+        critic = begin(np.zeros(2, np.float32))
+        return agent.state._replace(memory=memory, critic=critic, steps=3 * EVEN_EPISODES)
+
+    def test_it_is_a_half_in_the_first_episodes(self):
+        state = self.state_of(critic=[9.0, 8, 9], explore=[1.0, 2, 1])
+        assert critic_share(state._replace(steps=3 * EVEN_EPISODES - 1)) == 0.5
+
+    def test_a_search_of_few_rollouts_keeps_a_third(self):
+        state = self.state_of(critic=[9.0, 8, 9], explore=[1.0, 2, 1])
+        few = Memory(*(part[6:] if isinstance(part, tuple | np.ndarray) else part for part in state.memory))
+        assert critic_share(state._replace(memory=few)) == pytest.approx(2 / 3)
 
     def test_it_is_a_half_until_both_sources_were_tried_twice(self):
         assert critic_share(self.state_of(critic=[100.0], explore=[0.0, 0.0])) == 0.5
@@ -280,7 +371,45 @@ def test_networks_of_the_users_own_size_and_policies_without_bounds_work():
         make_trajectory(theta, seen, policy.act(theta, seen), rng.standard_normal(6), horizon=6),
     )
     start = critics.init(jax.random.key(0), jnp.asarray(theta), 2, 2, config)
-    scale = np.ones(policy.size, np.float32)
-    found = update(start, collect_transitions(memory), scale, 1, 9, policy, config)
-    assert np.isfinite(found.actor).all()
-    assert [weights.shape for weights, _ in found.networks] == [(2, 4, 5), (2, 5, 1)]
+    found = update(start, collect_transitions(memory, 0.9), 1, 9, policy, config)
+    assert np.isfinite(found.actor.theta).all()
+    assert [weights.shape for weights, _ in found.networks] == [(2, 5, 4), (2, 1, 5)]
+
+
+class TestHandingOver:
+    def memory_of(self, *rollouts):
+        memory = Memory()
+        for k, (purpose, earned) in enumerate(rollouts):
+            path = make_trajectory([float(k), 0.0], [[0.0]], [[0.0]], [earned], horizon=3)
+            memory = add(memory, path, purpose=purpose)
+        return memory
+
+    def test_two_rollouts_without_noise_are_needed(self):
+        assert find_best_actor(self.memory_of(("critic", 1.0), ("noisy", 9.0), ("explore", 9.0))) is None
+        found = find_best_actor(self.memory_of(("critic", 1.0), ("noisy", 9.0), ("critic", 3.0)))
+        assert found.theta[0] == 2, "the better of both"
+        assert found.value == pytest.approx(2 - np.sqrt(2) / np.sqrt(2)), "the mean less a standard error"
+
+    def test_an_actor_that_gets_better_is_followed(self):
+        memory = self.memory_of(*(("critic", float(k)) for k in range(20)))
+        assert find_best_actor(memory).theta[0] == 19
+
+    def test_a_decline_is_not_followed(self):
+        good, bad = [100.0, 101, 99, 100, 101], [50.0, 49, 51, 50, 49, 51]
+        memory = self.memory_of(*(("critic", earned) for earned in (*good, *bad)))
+        assert find_best_actor(memory).theta[0] < len(good)
+
+    def test_one_lucky_rollout_does_not_rule(self):
+        """A hundred once, among zeros, and then tens: the tens are better."""
+        returns = [0.0, 0, 0, 30, 0, 0, 0, *[10.0] * ACTOR_WINDOW]
+        assert find_best_actor(self.memory_of(*(("critic", v) for v in returns))).theta[0] >= 7
+
+    def test_of_search_and_actor_the_better_one_is_handed_over(self):
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=4)
+        memory = self.memory_of(*[("critic", 5.0)] * 3)
+        for believed, own in ((4.0, False), (6.0, True)):
+            searched = Incumbent(np.full(2, 77.0, np.float32), believed)
+            state = agent.state._replace(
+                memory=memory, critic=begin(np.zeros(2, np.float32)), searched=searched
+            )
+            assert (hand_over(state).incumbent.theta[0] == 77) == own

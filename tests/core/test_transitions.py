@@ -1,10 +1,13 @@
 """Every step of every trajectory as rows: successors, ends, padding, what is forgotten."""
 
+import math
+
 import numpy as np
 import pytest
 
 from ddopg.core.memory import Memory, add
-from ddopg.core.transitions import FEWEST, LARGEST, collect_transitions, deviation_of, standardise
+from ddopg.core.transitions import ROOMS, VALUES_SPAN, deviation_of, returns_to_come
+from ddopg.core.transitions import collect_transitions as collect
 from ddopg.core.types import make_trajectory
 
 
@@ -23,6 +26,10 @@ def memory_of(*paths):
     return memory
 
 
+def collect_transitions(memory, discount=0.9, **options):
+    return collect(memory, discount, **options)
+
+
 def known(transitions):
     return np.asarray(transitions.known)[: int(transitions.number)].tolist()
 
@@ -32,20 +39,41 @@ def test_steps_follow_each_other_without_their_padding():
     assert int(found.steps) == 5
     assert np.asarray(found.observations)[:6, 0].tolist() == [1, 2, 3, 7, 8, 0]
     assert np.asarray(found.actions)[:5, 0].tolist() == [-1, -2, -3, -7, -8]
-    spread = np.std([10, 20, 30, 70, 80])
-    np.testing.assert_allclose(found.rewards[:5], np.array([10, 20, 30, 70, 80]) / spread, rtol=1e-6)
+    scale = math.exp(found.log_scale)
+    np.testing.assert_allclose(scale * np.asarray(found.rewards)[:5], [10, 20, 30, 70, 80], rtol=1e-5)
 
 
-def test_observations_are_standardised_whatever_their_size_and_outliers_are_cut():
-    rng = np.random.default_rng(0)
-    for size in (1e-30, 1.0, 1e30):
-        found = standardise((size * (3 + rng.standard_normal((500, 2)))).astype(np.float32))
-        np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-5)
-        np.testing.assert_allclose(found.std(axis=0), 1, rtol=1e-5)
-    alone = np.zeros((500, 1), np.float32)
-    assert not standardise(alone).any(), "what never changes says nothing"
-    alone[3] = 1.0
-    assert standardise(alone).max() == LARGEST
+def test_the_scale_and_the_zero_of_values_come_from_the_returns_to_come():
+    """10 + 0.9 (20 + 0.9 · 30), …: as far as each episode was seen."""
+    found = collect_transitions(memory_of(path(3, 1), path(2, 7)))
+    to_come = np.array([10 + 0.9 * (20 + 0.9 * 30), 20 + 0.9 * 30, 30, 70 + 0.9 * 80, 80])
+    np.testing.assert_allclose(returns_to_come(np.array([10.0, 20, 30]), 0.9), to_come[:3])
+    scale = math.exp(found.log_scale)
+    assert scale == pytest.approx(np.sqrt(np.mean(to_come**2)) / VALUES_SPAN, rel=1e-5)
+    assert scale * float(found.zero) == pytest.approx(to_come.mean(), rel=1e-5)
+    nothing = path(3, 1)._replace(rewards=np.zeros(5))
+    assert float(collect_transitions(memory_of(nothing)).log_scale) == 0, (
+        "a scale even where nothing is earned"
+    )
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_rewards_of_any_size_are_the_same_in_scales(size):
+    plain, odd = (
+        collect_transitions(memory_of(path(3, 1)._replace(rewards=unit * path(3, 1).rewards)))
+        for unit in (1.0, size)
+    )
+    np.testing.assert_allclose(odd.rewards[:3], plain.rewards[:3], rtol=1e-6)
+    assert float(odd.zero) == pytest.approx(float(plain.zero), rel=1e-6)
+    assert float(odd.log_scale - plain.log_scale) == pytest.approx(math.log(size), rel=1e-5)
+
+
+def test_mean_and_deviation_are_of_the_steps_that_happened():
+    found = collect_transitions(memory_of(path(3, 1), path(2, 7)))
+    assert float(found.mean[0]) == pytest.approx(np.mean([1, 2, 3, 7, 8]))
+    assert float(found.deviation[0]) == pytest.approx(np.std([1, 2, 3, 7, 8]))
+    still = path(3, 1)._replace(observations=np.full((5, 1), 2.0, np.float32))
+    assert float(collect_transitions(memory_of(still)).deviation[0]) == 1, "what never changes says nothing"
 
 
 def test_a_deviation_is_found_for_numbers_of_any_size():
@@ -66,10 +94,10 @@ def test_the_last_step_of_a_task_that_ended_is_learnt_from_and_nothing_follows()
     assert np.flatnonzero(found.ends).tolist() == [2]
 
 
-def test_arrays_have_room_for_a_power_of_two():
-    assert len(collect_transitions(memory_of(path(3, 1))).rewards) == FEWEST
-    many = memory_of(*(path(5, 5 * k) for k in range(FEWEST // 5 + 1)))
-    assert len(collect_transitions(many).rewards) == 2 * FEWEST
+def test_arrays_have_few_sizes():
+    assert len(collect_transitions(memory_of(path(3, 1))).rewards) == ROOMS[0]
+    many = memory_of(*[path(5, 5)] * (ROOMS[0] // 5 + 1))
+    assert len(collect_transitions(many).rewards) == ROOMS[1]
 
 
 def test_beyond_the_capacity_the_oldest_trajectories_are_forgotten_whole():

@@ -9,18 +9,18 @@ import gymnasium as gym
 from ddopg.agent import DDOPG
 from ddopg.baselines.base import Checkpoint
 from ddopg.config import Config
-from ddopg.rollouts.playing import rollout
+from ddopg.rollouts.playing import play_proposal
+from ddopg.rollouts.spec import RolloutSpec
 
 
 def ddopg(env: gym.Env, seed: int, settings: Config) -> Iterator[Checkpoint]:
     """The incumbent after every rollout."""
     agent = DDOPG(env, config=settings, seed=seed)
+    spec = RolloutSpec(env, env, agent.problem, settings, agent.policy, False, None)
     yield _checkpoint(agent)
     while True:
         for proposal in agent.ask():
-            agent.tell(
-                proposal, rollout(env, agent.policy, proposal.theta, proposal.seed, agent.problem.horizon)
-            )
+            agent.tell(proposal, play_proposal(spec, proposal.pure))
             yield _checkpoint(agent)
 
 

@@ -110,9 +110,7 @@ def _leave_files(agent: DDOPG) -> None:
 
 
 def _write_proposal(directory: Path, proposal: Proposal) -> Path:
-    return robot_logs.write_proposal(
-        directory, proposal.number, proposal.purpose, proposal.seed, proposal.trained
-    )
+    return robot_logs.write_proposal(directory, proposal.pure, proposal.trained)
 
 
 def _read_number(path: Path, log: Log, number: int | None) -> int | None:

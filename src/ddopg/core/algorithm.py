@@ -12,18 +12,18 @@ import numpy as np
 
 from ddopg.config import Config
 from ddopg.core.acquisitions import OBJECTIVES
-from ddopg.core.incumbents import choose_incumbent
+from ddopg.core.incumbents import choose_incumbent, hand_over
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.memory import Memory
 from ddopg.core.memory import add as remember
 from ddopg.core.numerics import LARGEST_BOUND, choose_reward_scale, describe_oddities, is_finite
 from ddopg.core.optimisers import OPTIMISERS, Outcome
-from ddopg.core.param_scaling import param_scale, param_sensitivity
+from ddopg.core.param_scaling import param_sensitivity
 from ddopg.core.policy_update import Improvement, UpdateConfig, UpdateInputs, improve, incumbent_error
-from ddopg.core.proposals import anneal_factor, initial_params, propose
+from ddopg.core.proposals import anneal_factor, initial_params, propose, search_scale
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.selection import RULES, Selection, select
-from ddopg.core.state import ADDED, Incumbent, Proposal, State, require_waiting
+from ddopg.core.state import ADDED, Incumbent, Proposal, State, is_of_search, require_waiting
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
 from ddopg.core.types import SurrogateData, Trajectory
@@ -55,7 +55,7 @@ class Info(NamedTuple):
     ess: float  # effective sample size at the new centre
     length_scale: float  # √Σ in use, in units of the action; the geometric mean where actions differ
     search_steps: int  # gradient steps of the search
-    outcome: str  # how the search ended: converged, step_limit, not_finite; or initial_design
+    outcome: str  # how the search ended: converged, step_limit, not_finite; or initial_design, not_searched
     remark: str  # what is odd about the data and how it was met; mostly empty
 
 
@@ -128,10 +128,12 @@ def ask(
     """
     if number is None:
         place = state.asked + state.added
-        stages = (config.design.constants, config.design.policies, place + 1)
+        together = 0 if config.critic.updates else config.design.policies  # the critic learns from each
+        stages = (config.design.constants, together, place + 1)
         number = next(end - place for end in stages if end > place)
-    proposals = tuple(propose(state, k, policy, config) for k in range(state.asked, state.asked + number))
-    return state._replace(asked=state.asked + number, pending=state.pending + proposals), proposals
+    for k in range(state.asked, state.asked + number):
+        state = state._replace(asked=k + 1, pending=(*state.pending, propose(state, k, policy, config)))
+    return state, state.pending[len(state.pending) - number :]
 
 
 @in_float32
@@ -182,9 +184,11 @@ def build_surrogate_data(
 ) -> Surrogate:
     """Select trajectories, choose the scales, and prepare what a search from the centre rests on."""
     rng = make_rng(state.seed, state.memory.size, "selection")
-    selection = select(rng, state.memory.returns, config.selection)
+    known = np.flatnonzero([is_of_search(purpose) for purpose in state.memory.purposes])
+    drawn = select(rng, state.memory.returns[known], config.selection)
+    selection = drawn._replace(indices=known[drawn.indices])
     sample = Sample(
-        selection, _param_scale(state, policy, config), choose_reward_scale(state.memory, selection)
+        selection, search_scale(state, policy, config), choose_reward_scale(state.memory, selection)
     )
     start = _choose_start(state, selection, config)
     data, cache = prepare(state.memory, sample, start, policy, config, cache)
@@ -208,27 +212,31 @@ def _take_turn(
     config: Config,
     cache: LogLikelihoodCache | None,
 ) -> Turn:
-    """Remember, select, improve."""
+    """Remember, learn values, select, improve."""
     state = _remember(state, proposal, trajectory, policy, config)
-    if state.memory.size < config.design.policies:
-        return Turn(state, _info_of_design(state, trajectory), cache)
-    if config.critic.updates and not policy.replayed:  # what an observation is worth says nothing of a memory
+    own = sum(map(is_of_search, state.memory.purposes))  # rollouts of the search
+    if config.critic.updates and own >= config.design.constants and not policy.replayed:
+        # Not of a policy with a memory: what an observation is worth says nothing of it.
         state = state._replace(critic=learn_values(state, policy, config))
+    if own < config.design.policies or not is_of_search(proposal.purpose):
+        outcome = "initial_design" if own < config.design.policies else "not_searched"
+        state = hand_over(state)
+        return Turn(state, _info_of_rollout(state, trajectory, outcome), cache)
     surrogate = build_surrogate_data(state, policy, config, cache)
     state = state._replace(return_bound=_refresh_bound(state, config))
-    found = _improve(state, surrogate, policy, config)
+    found = _improve(state, surrogate, own == config.design.policies, policy, config)
     if is_finite(found):
         state = _move(state, found, config)
         incumbent = choose_incumbent(state, proposal, surrogate.sample, surrogate.data, found, config)
-        state = state._replace(incumbent=incumbent)
+        state = _replace_found(state, incumbent)
+    state = hand_over(state)
     length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
     return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
 
 
-def _param_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
-    if not config.search.scale_by_sensitivity:
-        return np.ones_like(state.centre)
-    return param_scale(state.param_sensitivity, policy.linear_params)
+def _replace_found(state: State, incumbent: Incumbent) -> State:
+    """What the search would hand over now; it is handed over where there is no critic."""
+    return state._replace(incumbent=incumbent, searched=incumbent if state.critic else None)
 
 
 def _remember(
@@ -237,18 +245,21 @@ def _remember(
     """Put the trajectory into the memory; the best single rollout leads until the design is complete."""
     memory = remember(state.memory, trajectory, config.discount, proposal.purpose)
     value = float(memory.returns[-1])
-    starting = memory.size <= config.design.policies
+    starting = sum(map(is_of_search, memory.purposes)) <= config.design.policies
     by_rollout = config.incumbent.rule == "rollout" and not config.incumbent.ema_rate
-    better = (starting or by_rollout) and value > state.incumbent.value
+    better = (
+        (starting or by_rollout) and is_of_search(proposal.purpose) and value > state.found_by_search.value
+    )
     if config.search.scale_by_sensitivity and not policy.parameters:
         sensitivity = param_sensitivity(policy, trajectory)
         if not policy.linear:  # what a parameter does depends on the others: a constant policy's do nothing
             typical = trajectory._replace(theta=initial_params(policy, state.seed))
             sensitivity = np.maximum(sensitivity, param_sensitivity(policy, typical))
         state = state._replace(param_sensitivity=np.maximum(state.param_sensitivity, sensitivity))
+    if better:
+        state = _replace_found(state, Incumbent(trajectory.theta, value))
     return state._replace(
         memory=memory,
-        incumbent=Incumbent(trajectory.theta, value) if better else state.incumbent,
         centre=trajectory.theta if better and starting else state.centre,
         ema_params=trajectory.theta if better and starting else state.ema_params,
     )
@@ -261,18 +272,20 @@ def _refresh_bound(state: State, config: Config) -> float:
     return largest if grown else state.return_bound
 
 
-def _improve(state: State, surrogate: Surrogate, policy: Policy, config: Config) -> Improvement:
+def _improve(
+    state: State, surrogate: Surrogate, starting: bool, policy: Policy, config: Config
+) -> Improvement:
     """What the search finds, as NumPy arrays; the optimiser's state stays on the device."""
     inputs = UpdateInputs(
         centre=surrogate.start,
         ema_params=state.ema_params,
-        incumbent=state.incumbent.theta,
+        incumbent=state.found_by_search.theta,
         opt_state=state.opt_state,
         seed=draw_seed(state.seed, state.memory.size, "search"),
         data=surrogate.data,
         return_bound=min(state.return_bound / surrogate.sample.reward_scale, LARGEST_BOUND),
         param_scale=surrogate.sample.param_scale,
-        starting=state.memory.size == config.design.policies,
+        starting=starting,
         anneal_factor=np.float32(anneal_factor(state, config)),
     )
     found = improve(inputs, policy, UpdateConfig.of(config))
@@ -290,8 +303,8 @@ def _move(state: State, found: Improvement, config: Config) -> State:
     )
 
 
-def _info_of_design(state: State, trajectory: Trajectory) -> Info:
-    """While the initial design runs, there is no surrogate to speak of."""
+def _info_of_rollout(state: State, trajectory: Trajectory, outcome: str) -> Info:
+    """Where nothing was searched, there is no surrogate to speak of."""
     return Info(
         rollout=state.memory.size,
         steps=state.steps,
@@ -304,7 +317,7 @@ def _info_of_design(state: State, trajectory: Trajectory) -> Info:
         ess=np.nan,
         length_scale=np.nan,
         search_steps=0,
-        outcome="initial_design",
+        outcome=outcome,
         remark="",
     )
 
@@ -313,13 +326,13 @@ def _info_of_search(
     state: State, trajectory: Trajectory, surrogate: Surrogate, found: Improvement, length_scale: float
 ) -> Info:
     reward_scale = surrogate.sample.reward_scale
-    return _info_of_design(state, trajectory)._replace(
+    outcome = Outcome(int(found.search.outcome)).name.lower()
+    return _info_of_rollout(state, trajectory, outcome)._replace(
         incumbent_error=incumbent_error(state.incumbent.theta, found) * reward_scale,
         predicted=float(found.at_centre.mean) * reward_scale,
         lower_bound=float(found.at_centre.lower_bound) * reward_scale,
         ess=float(found.at_centre.ess),
         length_scale=length_scale,
         search_steps=int(found.search.steps),
-        outcome=Outcome(int(found.search.outcome)).name.lower(),
         remark=describe_oddities(state.memory, surrogate.sample, state.param_sensitivity, found),
     )

@@ -1,13 +1,14 @@
-"""A critic over every transition: what an action is worth in a state, and a policy that it recommends.
+"""A soft actor-critic over every transition: what an action is worth in a state, and a policy that it recommends.
 
 Two networks learn Q(s, a) by temporal differences from the steps of all stored trajectories, whoever acted in them.
-An actor, a policy of the learner's own class, climbs what they say. Its parameters are one source of proposals: they
-are rolled out like any other, and the rollout decides. `init` and `update` are pure; `update` is one compiled program
-for a whole round.
+An actor, a policy of the learner's own class with Gaussian noise on its raw output, climbs what they say, and is paid
+for its entropy. Its mean is one source of proposals; the noise is what it explores with. `init` and `update` are
+pure; `update` is one compiled program for a whole round. The method is that of Haarnoja et al. (2018).
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -18,17 +19,27 @@ import optax
 from jax import Array
 
 from ddopg.config import CriticConfig
-from ddopg.core.transitions import Transitions
+from ddopg.core.transitions import LARGEST, Transitions
 from ddopg.policies import Policy
 
 Networks = tuple[tuple[Array, Array], ...]
-"""Weights (2, rows, columns) and biases (2, columns) of each layer, of both networks."""
+"""Weights (2, rows, columns) and biases (2, rows) of each layer, of both networks."""
 
-BATCH = 256  # transitions per update
+BATCH = 128  # transitions per update
 TARGET_RATE = 0.01  # of the slow copies that say what comes after
-TARGET_NOISE, NOISE_LIMIT = 0.2, 0.5  # of the action after, in action scales: neighbours are worth the same
-SATURATION = 0.003  # on the mean-square raw output of the actor
-ACTOR_RATE = 0.01  # of its Adam, in parameter scales
+ACTOR_EVERY = 2  # updates of the networks per update of the actor
+LOG_STD_LIMITS = (-4.0, 0.5)  # of the noise on the raw output
+FIRST_LOG_STD = -1.0
+FIRST_TEMPERATURE = 0.1
+SMALLEST_SLOPE = 1e-6  # of the squashing, where its logarithm is taken
+
+
+class Actor(NamedTuple):
+    """A stochastic policy: the mean of its raw output, the noise on it, and what its entropy is paid."""
+
+    theta: Array  # (D,) parameters of the mean
+    log_std: Array  # (A,) of the noise on the raw output
+    log_temperature: Array  # () the price of entropy
 
 
 class Critic(NamedTuple):
@@ -37,8 +48,10 @@ class Critic(NamedTuple):
     networks: Networks
     targets: Networks  # slow copies
     opt_state: Any  # of the networks
-    actor: Array  # (D,)
+    actor: Actor
     actor_opt_state: Any
+    log_scale: Array  # () logarithm of the return that counts as one in the networks
+    zero: Array  # () the return that counts as zero in the networks, in scales
 
 
 def init(key: Array, actor: Array, observation_size: int, action_size: int, config: CriticConfig) -> Critic:
@@ -53,58 +66,81 @@ def init(key: Array, actor: Array, observation_size: int, action_size: int, conf
     """
     sizes = (observation_size + action_size, *config.hidden, 1)
     networks = jax.vmap(partial(_init_network, sizes=sizes))(jax.random.split(key, 2))
+    first = Actor(actor, jnp.full(action_size, FIRST_LOG_STD), jnp.asarray(math.log(FIRST_TEMPERATURE)))
     return Critic(
         networks=networks,
         targets=networks,
         opt_state=_optimiser(config).init(networks),
-        actor=actor,
-        actor_opt_state=_actor_optimiser().init(actor),
+        actor=first,
+        actor_opt_state=_optimiser(config).init(first),
+        log_scale=jnp.zeros(()),
+        zero=jnp.zeros(()),
     )
 
 
 def value(network: Networks, features: Array, actions: Array) -> Array:
-    """Q(s, a) of one network, (M,), in deviations of the reward.
+    """Q(s, a) of one network, in scales and less the zero, (M,).
 
     Args:
         network: weights and biases, without the leading axis of two.
-        features: standardised observations, (M, O).
-        actions: in action scales, (M, A).
+        features: standardised observations as columns, (O, M).
+        actions: in action scales, as columns, (A, M).
     """
-    x = jnp.concatenate([features, actions], axis=-1)
+    x = jnp.concatenate([features, actions], axis=0)
     for weights, bias in network[:-1]:
-        x = jax.nn.relu(_layer_norm(x @ weights + bias[None, :]))
+        x = jax.nn.relu(_layer_norm(weights @ x + bias[:, None]))
     weights, bias = network[-1]
-    return (x @ weights + bias[None, :])[:, 0]
+    return (weights @ x + bias[:, None])[0]
 
 
-def td_target(reward: Array, ends: Array, after: Array, discount: float) -> Array:
-    """y = r + γ (1 − end) min_j Q̄ⱼ(s′, a′): what a step is worth, by the less hopeful of both networks.
+def td_target(reward: Array, ends: Array, after: Array, bonus: Array, discount: float) -> Array:
+    """y = r + γ (1 − end) (min_j Q̄ⱼ(s′, a′) + bonus): what a step is worth, by the less hopeful of both networks.
 
     Args:
         reward: r, (M,).
         ends: whether the task ended with this step, (M,). A time limit is no end: what follows counts.
         after: Q̄ⱼ(s′, a′) of both networks, (2, M).
+        bonus: what the entropy of the next action is paid, −α log π(a′ | s′), (M,).
         discount: γ.
     """
-    return reward + discount * jnp.where(ends, 0.0, jnp.min(after, axis=0))
+    return reward + discount * jnp.where(ends, 0.0, jnp.min(after, axis=0) + bonus)
+
+
+def log_density(noise: Array, log_std: Array, slope: Array) -> Array:
+    """log π(a | s) of an action a = f(u), u = mean + σ ε: log N(ε) − Σ log σ − Σ log f′(u), (M,).
+
+    Args:
+        noise: ε, (M, A).
+        log_std: log σ, (A,).
+        slope: f′(u) in action scales, (M, A).
+    """
+    normal = -0.5 * jnp.square(noise) - 0.5 * math.log(2 * math.pi) - log_std[None, :]
+    return jnp.sum(normal - jnp.log(jnp.maximum(slope, SMALLEST_SLOPE)), axis=1)
+
+
+def rescale(critic: Critic, log_scale: Array, zero: Array) -> Critic:
+    """The same values in other units: the last layers change so that scale · (output + zero) stays what it was."""
+    factor = jnp.exp(critic.log_scale - log_scale)
+    shift = factor * critic.zero - zero
+
+    def change(networks: Networks) -> Networks:
+        *inner, (weights, bias) = networks
+        return (*inner, (factor * weights, factor * bias + shift))
+
+    return critic._replace(
+        networks=change(critic.networks), targets=change(critic.targets), log_scale=log_scale, zero=zero
+    )
 
 
 @partial(jax.jit, static_argnames=("policy", "config"))
 def update(
-    critic: Critic,
-    transitions: Transitions,
-    param_scale: Array,
-    seed: Array,
-    number: Array,
-    policy: Policy,
-    config: CriticConfig,
+    critic: Critic, transitions: Transitions, seed: Array, number: Array, policy: Policy, config: CriticConfig
 ) -> Critic:
-    """One round: `number` steps of the networks, and as many of the actor.
+    """One round: `number` updates of the networks, and half as many of the actor.
 
     Args:
         critic: what is known.
         transitions: all stored steps.
-        param_scale: the unit of each parameter of the actor, (D,).
         seed: of the random numbers of this round.
         number: of updates; it changes from round to round and compiles nothing anew.
         policy: the policy class of the actor.
@@ -114,55 +150,84 @@ def update(
         What is known afterwards.
     """
     key = jax.random.key(seed)
+    critic = rescale(critic, transitions.log_scale, transitions.zero)
+    critic = _see(critic, policy, transitions.mean, transitions.deviation)
 
     def step(i: Array, critic: Critic) -> Critic:
         batch = _sample(jax.random.fold_in(key, i), transitions, policy)
         critic = _improve_networks(critic, batch, policy, config)
-        return _improve_actor(critic, batch, param_scale, policy)
+        improve = partial(_improve_actor, batch=batch, policy=policy, config=config)
+        return jax.lax.cond(i % ACTOR_EVERY == 0, improve, lambda same: same, critic)
 
-    return jax.lax.fori_loop(0, number, step, critic)
+    critic = jax.lax.fori_loop(0, number, step, critic)
+    return _see(critic, policy, -transitions.mean / transitions.deviation, 1 / transitions.deviation)
+
+
+def _see(critic: Critic, policy: Policy, mean: Array, deviation: Array) -> Critic:
+    """The actor whose parameters do on (o − mean) / deviation what they did on o."""
+    if policy.on_standardised is None:
+        return critic
+    theta = policy.on_standardised(critic.actor.theta, mean, deviation)
+    return critic._replace(actor=critic.actor._replace(theta=theta))
 
 
 class Batch(NamedTuple):
-    """Some transitions (s, a, r, s′), and the noise of the action after."""
+    """Some transitions (s, a, r, s′), and noise for the actor's actions."""
 
-    observations: Array  # (B, O)
     features: Array  # (B, O)
     actions: Array  # (B, A) in action scales
-    rewards: Array  # (B,)
+    rewards: Array  # (B,) in scales
     ends: Array  # (B,)
-    after: Array  # (B, O) observations of s′
     features_after: Array  # (B, O)
-    noise: Array  # (B, A)
+    inputs: Array  # (B, O) what the actor sees of s
+    inputs_after: Array  # (B, O) what the actor sees of s′
+    noise: Array  # (B, A) in s
+    noise_after: Array  # (B, A) in s′
+    zero: Array  # () in scales
 
 
 def _sample(key: Array, transitions: Transitions, policy: Policy) -> Batch:
-    key_rows, key_noise = jax.random.split(key)
+    key_rows, key_noise, key_after = jax.random.split(key, 3)
     rows = transitions.known[jax.random.randint(key_rows, (BATCH,), 0, transitions.number)]
     after = jnp.minimum(rows + 1, transitions.rewards.shape[0] - 1)
     actions = transitions.actions[rows] / jnp.asarray(policy.action_scale)[None, :]
-    noise = TARGET_NOISE * jax.random.normal(key_noise, actions.shape)
+    seen, seen_after = transitions.observations[rows], transitions.observations[after]
+
+    def standardise(observations: Array) -> Array:
+        features = (observations - transitions.mean[None, :]) / transitions.deviation[None, :]
+        return jnp.clip(features, -LARGEST, LARGEST)
+
+    features, features_after = standardise(seen), standardise(seen_after)
+    raw = policy.on_standardised is None
     return Batch(
-        observations=transitions.observations[rows],
-        features=transitions.features[rows],
+        features=features,
         actions=actions,
         rewards=transitions.rewards[rows],
         ends=transitions.ends[rows],
-        after=transitions.observations[after],
-        features_after=transitions.features[after],
-        noise=jnp.clip(noise, -NOISE_LIMIT, NOISE_LIMIT),
+        features_after=features_after,
+        inputs=seen if raw else features,
+        inputs_after=seen_after if raw else features_after,
+        noise=jax.random.normal(key_noise, actions.shape),
+        noise_after=jax.random.normal(key_after, actions.shape),
+        zero=transitions.zero,
     )
+
+
+def _both(networks: Networks, features: Array, actions: Array) -> Array:
+    """The values of both networks, (2, M)."""
+    each = [jax.tree.map(lambda leaf, j=j: leaf[j], networks) for j in range(2)]
+    return jnp.stack([value(one, features.T, actions.T) for one in each])
 
 
 def _improve_networks(critic: Critic, batch: Batch, policy: Policy, config: CriticConfig) -> Critic:
     """One step of Adam on Σⱼ mean (Qⱼ(s, a) − y)², and of the slow copies towards the networks."""
-    both = jax.vmap(value, (0, None, None))
-    answers = _clip(_act(policy, critic.actor, batch.after) + batch.noise, policy)
-    after = both(critic.targets, batch.features_after, answers)
-    target = td_target(batch.rewards, batch.ends, after, config.discount)
+    answers, log_p = _draw(policy, critic.actor, batch.inputs_after, batch.noise_after)
+    after = _both(critic.targets, batch.features_after, answers) + batch.zero
+    bonus = -jnp.exp(critic.actor.log_temperature) * log_p
+    target = td_target(batch.rewards, batch.ends, after, bonus, config.discount) - batch.zero
 
     def loss(networks: Networks) -> Array:
-        errors = both(networks, batch.features, batch.actions) - target[None, :]
+        errors = _both(networks, batch.features, batch.actions) - target[None, :]
         return jnp.sum(jnp.mean(jnp.square(errors), axis=1))
 
     updates, opt_state = _optimiser(config).update(jax.grad(loss)(critic.networks), critic.opt_state)
@@ -171,52 +236,49 @@ def _improve_networks(critic: Critic, batch: Batch, policy: Policy, config: Crit
     return critic._replace(networks=networks, targets=targets, opt_state=opt_state)
 
 
-def _improve_actor(critic: Critic, batch: Batch, param_scale: Array, policy: Policy) -> Critic:
-    """One step of Adam on the mean of Q(s, μ_θ(s)) over both networks, less a penalty on saturation."""
+def _improve_actor(critic: Critic, batch: Batch, policy: Policy, config: CriticConfig) -> Critic:
+    """One step of Adam on mean (α log π(a | s) − min_j Qⱼ(s, a)), and of the price α towards an entropy of −A."""
+    temperature = jnp.exp(critic.actor.log_temperature)
 
-    def loss(move: Array) -> Array:
-        theta = critic.actor + param_scale * move
-        answers = _act(policy, theta, batch.observations)
-        values = jax.vmap(value, (0, None, None))(critic.networks, batch.features, answers)
-        raw = jax.vmap(policy.raw, (None, 0))(theta, batch.observations)
-        return -jnp.mean(values) + SATURATION * jnp.mean(jnp.sum(jnp.square(raw), axis=1))
+    def loss(actor: Actor) -> tuple[Array, Array]:
+        answers, log_p = _draw(policy, actor, batch.inputs, batch.noise)
+        values = jnp.min(_both(critic.networks, batch.features, answers), axis=0)
+        return jnp.mean(temperature * log_p - values), jnp.mean(log_p)
 
-    gradient = jax.grad(loss)(jnp.zeros_like(critic.actor))
-    updates, opt_state = _actor_optimiser().update(gradient, critic.actor_opt_state)
-    return critic._replace(actor=critic.actor + param_scale * updates, actor_opt_state=opt_state)
-
-
-def _act(policy: Policy, theta: Array, observations: Array) -> Array:
-    """μ_θ(s) in action scales, (M, A)."""
-    return jax.vmap(policy.act, (None, 0))(theta, observations) / jnp.asarray(policy.action_scale)[None, :]
+    gradient, log_p = jax.grad(loss, has_aux=True)(critic.actor)
+    entropy_sought = -float(batch.actions.shape[1])
+    gradient = gradient._replace(log_temperature=-temperature * (log_p + entropy_sought))
+    updates, opt_state = _optimiser(config).update(gradient, critic.actor_opt_state)
+    actor = optax.apply_updates(critic.actor, updates)
+    actor = actor._replace(log_std=jnp.clip(actor.log_std, *LOG_STD_LIMITS))
+    return critic._replace(actor=actor, actor_opt_state=opt_state)
 
 
-def _clip(actions: Array, policy: Policy) -> Array:
-    """Actions in action scales, within the range of the policy where it has one."""
-    if policy.bounds is None:
-        return actions
-    low, high = (
-        jnp.asarray(bound)[None, :] / jnp.asarray(policy.action_scale)[None, :] for bound in policy.bounds
-    )
-    return jnp.clip(actions, low, high)
+def _draw(policy: Policy, actor: Actor, inputs: Array, noise: Array) -> tuple[Array, Array]:
+    """Actions (M, A) in action scales, and log π of each, (M,)."""
+    scale = jnp.asarray(policy.action_scale)[None, :]
+    mean = jax.vmap(policy.raw, (None, 0))(actor.theta, inputs)
+    raw = mean + jnp.exp(actor.log_std)[None, :] * noise
+    actions, slope = jax.jvp(policy.squash_raw, (raw,), (jnp.ones_like(raw),))
+    return actions / scale, log_density(noise, actor.log_std, slope / scale)
 
 
 def _init_network(key: Array, sizes: tuple[int, ...]) -> Networks:
-    """Weights of He, zero biases."""
-    layers = []
-    for k, (rows, columns) in zip(jax.random.split(key, len(sizes) - 1), pairwise(sizes), strict=True):
-        layers.append((jax.random.normal(k, (rows, columns)) * jnp.sqrt(2 / rows), jnp.zeros(columns)))
+    """Weights of He, those of the output of Lecun; zero biases."""
+    layers: list[tuple[Array, Array]] = []
+    for k, (inputs, outputs) in zip(jax.random.split(key, len(sizes) - 1), pairwise(sizes), strict=True):
+        gain = 1 if len(layers) == len(sizes) - 2 else 2
+        layers.append(
+            (jax.random.normal(k, (outputs, inputs)) * math.sqrt(gain / inputs), jnp.zeros(outputs))
+        )
     return tuple(layers)
 
 
 def _layer_norm(x: Array) -> Array:
-    mean, variance = jnp.mean(x, axis=-1, keepdims=True), jnp.var(x, axis=-1, keepdims=True)
+    mean = jnp.mean(x, axis=0, keepdims=True)
+    variance = jnp.mean(jnp.square(x - mean), axis=0, keepdims=True)
     return (x - mean) * jax.lax.rsqrt(variance + 1e-5)
 
 
 def _optimiser(config: CriticConfig) -> optax.GradientTransformation:
     return optax.adam(config.learning_rate)
-
-
-def _actor_optimiser() -> optax.GradientTransformation:
-    return optax.adam(ACTOR_RATE)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ddopg.config import Config
+from ddopg.core.memory import Memory
 from ddopg.core.policy_update import Improvement
 from ddopg.core.proposals import recheck_share
-from ddopg.core.state import Incumbent, Proposal, State
+from ddopg.core.state import CRITIC, Incumbent, Proposal, State
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import SurrogateData
+
+SPREAD_WINDOW = 20  # rollouts of it that say how much returns differ
+ACTOR_WINDOW = 5  # rollouts of the critic's actor that say what it is worth
 
 
 def choose_incumbent(
@@ -36,12 +40,45 @@ def choose_incumbent(
     """
     if config.incumbent.ema_rate:
         return _follow_average(state, proposal, sample, data, found, config)
-    best = found.best_stored
+    before, best = state.found_by_search, found.best_stored
     if best is None:
-        return state.incumbent
+        return before
     if bool(best.better):
         return Incumbent(np.asarray(best.theta), float(best.estimate.mean) * sample.reward_scale)
-    return Incumbent(state.incumbent.theta, float(found.at_incumbent.mean) * sample.reward_scale)
+    return Incumbent(before.theta, float(found.at_incumbent.mean) * sample.reward_scale)
+
+
+def hand_over(state: State) -> State:
+    """The incumbent is what the search has found, or the critic's actor where its rollouts say that it is better."""
+    if state.critic is None:
+        return state
+    acting, found = find_best_actor(state.memory), state.found_by_search
+    incumbent = acting if acting and acting.value > found.value else found
+    return state._replace(incumbent=incumbent, searched=found)
+
+
+def find_best_actor(memory: Memory) -> Incumbent | None:
+    """The critic's actor at its best, by its rollouts without noise; None before there are two.
+
+    Policies of successive rollouts are near each other, so the mean return of `ACTOR_WINDOW` of them says what they
+    are worth, with a standard error from the latest `SPREAD_WINDOW`. The newest window within one standard error of
+    the best is chosen, and in it the newest policy whose return was not below the mean: luck has little to say, and a
+    decline is not followed.
+
+    Returns:
+        The policy, and the mean less a standard error.
+    """
+    rolled = np.flatnonzero([purpose == CRITIC for purpose in memory.purposes])
+    width = min(ACTOR_WINDOW, len(rolled))
+    if width < 2:
+        return None
+    size = float(np.max(np.abs(memory.returns[rolled]))) or 1.0
+    returns = memory.returns[rolled] / size  # squares of large numbers would overflow
+    windows = np.lib.stride_tricks.sliding_window_view(returns, width)
+    means, error = np.mean(windows, axis=1), np.std(returns[-SPREAD_WINDOW:], ddof=1) / np.sqrt(width)
+    chosen = int(np.flatnonzero(means >= np.max(means) - error)[-1])
+    good = np.flatnonzero(windows[chosen] >= means[chosen])[-1]
+    return Incumbent(memory.trajectories[rolled[chosen + good]].theta, size * float(means[chosen] - error))
 
 
 def _follow_average(
@@ -61,7 +98,7 @@ def _follow_average(
     if not recheck_share(state, config):
         return average
     believed = float(found.at_incumbent.mean)
-    kept = Incumbent(state.incumbent.theta, believed * sample.reward_scale)
+    kept = Incumbent(state.found_by_search.theta, believed * sample.reward_scale)
     if float(found.at_ema.mean) > believed + float(np.sqrt(found.at_ema.variance / found.at_ema.ess)):
         return average
     newest = _return_of_newest(state, sample, data)

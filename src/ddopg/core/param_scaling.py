@@ -30,22 +30,27 @@ def param_sensitivity(policy: Policy, trajectory: Trajectory) -> np.ndarray:
     return np.asarray(_sensitivity(policy, trajectory.theta, trajectory.observations, trajectory.alive))
 
 
-def param_scale(sensitivity: np.ndarray, linear_params: int = 0) -> np.ndarray:
+def param_scale(
+    sensitivity: np.ndarray, linear_params: int = 0, linear_share: float = LINEAR_SHARE
+) -> np.ndarray:
     """One over the root of the sensitivity, (D,); 0 for a parameter that never had an effect.
 
     A network with a linear path has two parts. Each is scaled by √(share · D / size of the part), so that the linear
-    path makes `LINEAR_SHARE` of the effect of a random step however many parameters the network has.
+    path makes `linear_share` of the effect of a random step however many parameters the network has.
 
     Args:
         sensitivity: the mean-square effect of each parameter, (D,).
         linear_params: the last so many parameters are the linear path; 0 where there is none.
+        linear_share: of the effect of a random step; 1 leaves the network as it is.
     """
     safe = np.where(sensitivity > 0, sensitivity, 1.0)
     scale = np.where(sensitivity > 0, 1 / np.sqrt(safe), 0.0)
-    if linear_params:
+    if linear_params and linear_share == 1:
+        scale[:-linear_params] = 0.0
+    elif linear_params:
         size = len(scale)
-        scale[-linear_params:] *= np.sqrt(LINEAR_SHARE * size / linear_params)
-        scale[:-linear_params] *= np.sqrt((1 - LINEAR_SHARE) * size / (size - linear_params))
+        scale[-linear_params:] *= np.sqrt(linear_share * size / linear_params)
+        scale[:-linear_params] *= np.sqrt((1 - linear_share) * size / (size - linear_params))
     return scale.astype(np.float32)
 
 

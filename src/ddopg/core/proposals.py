@@ -6,15 +6,16 @@ Random numbers come from streams named by (seed, count, purpose): nothing is car
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import jax
 import numpy as np
 
 from ddopg.config import Config
-from ddopg.core.param_scaling import param_scale, sample_constant_policy, sample_params
+from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.state import Proposal, State
+from ddopg.core.state import CRITIC, NOISY, Proposal, State, is_of_search
 from ddopg.parameters import reflect
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
@@ -23,12 +24,15 @@ MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
 CRITIC_WINDOW = 8  # rollouts of each source that say which of them is better
 CRITIC_SHARES = (0.1, 0.9)  # the least and the most that the critic proposes
+SEARCH_ROLLOUTS = 40  # what a search needs to show what it can do: until then a third is its own
+EVEN_EPISODES = 12  # episodes' worth of steps in which both sources have the same share
+SHARE_WINDOW = 9  # proposals in which it gets its share
 
 
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     """The k-th proposal: constants, the rest of the design; later a random policy, a re-check or a perturbation."""
     rng, outputs = make_rng(state.seed, k, "exploration"), len(policy.action_scale)
-    place = k + state.added
+    place = sum(map(is_of_search, state.purposes))
 
     def proposal(purpose: str, theta: np.ndarray) -> Proposal:
         inside = theta if policy.limits is None else reflect(theta, policy.limits)
@@ -39,7 +43,9 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if place < config.design.constants and not policy.parameters:
         constant = sample_constant_policy(rng, policy.size, outputs)
         return proposal("design", constant if policy.bias else initial_params(policy, state.seed, k))
-    scale = param_scale(state.param_sensitivity, policy.linear_params)
+    if state.critic is not None and is_turn_of_critic(state):
+        return _propose_actor(proposal, state)
+    scale = search_scale(state, policy, config)
     design = place < config.design.policies
     if design and not config.search.scale_by_sensitivity:
         spread = config.design.spread * rng.standard_normal(policy.size)
@@ -48,19 +54,49 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if design or random:
         gain = config.exploration.gain * np.sqrt(outputs)
         return proposal("design" if design else "random", sample_params(rng, scale, gain))
-    if state.critic is not None and make_rng(state.seed, k, "source").random() < critic_share(state):
-        return proposal("critic", np.asarray(state.critic.actor))
     if check:
         return proposal("check", state.ema_params)
     noise = config.exploration.noise * np.sqrt(anneal_factor(state, config))
     return proposal("explore", state.centre + sample_params(rng, scale, noise))
 
 
+def search_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
+    """The unit of each parameter in the search, (D,).
+
+    Where there is a critic, a network with a linear path belongs to its actor: the search moves the linear path.
+    """
+    if not config.search.scale_by_sensitivity:
+        return np.ones_like(state.centre)
+    share = 1.0 if config.critic.updates else LINEAR_SHARE
+    return param_scale(state.param_sensitivity, policy.linear_params, share)
+
+
+def is_turn_of_critic(state: State) -> bool:
+    """Whether the next proposal is the critic's: it is, where it made less than its share of the latest ones."""
+    latest = state.purposes[-SHARE_WINDOW:]
+    own = len(latest) - sum(map(is_of_search, latest))
+    return own + 0.5 < critic_share(state) * (len(latest) + 1)
+
+
+def _propose_actor(proposal: Callable[[str, np.ndarray], Proposal], state: State) -> Proposal:
+    """The critic's actor, in turns with its noise and as it is."""
+    assert state.critic is not None
+    actor = state.critic.actor
+    own = [purpose for purpose in state.purposes if not is_of_search(purpose)]
+    if own and own[-1] == NOISY:
+        return proposal(CRITIC, np.asarray(actor.theta))
+    deviation = np.exp(np.asarray(actor.log_std, np.float64)).astype(np.float32)
+    return proposal(NOISY, np.asarray(actor.theta))._replace(noise=tuple(map(float, deviation)))
+
+
 def anneal_factor(state: State, config: Config) -> float:
     """min(1, `annealing.episodes` / episodes' worth of steps so far): 1 at first, falling as experience gathers."""
     if not config.annealing.episodes or not state.steps:
         return 1.0
-    return min(1.0, config.annealing.episodes * state.memory.trajectories[0].horizon / state.steps)
+    pairs = zip(state.memory.trajectories, state.memory.purposes, strict=True)
+    of_critic = sum(t.length for t, purpose in pairs if not is_of_search(purpose)) if state.critic else 0
+    horizon = state.memory.trajectories[0].horizon
+    return min(1.0, config.annealing.episodes * horizon / max(state.steps - of_critic, 1))
 
 
 def _random_share(state: State, place: int, config: Config) -> float:
@@ -71,7 +107,8 @@ def _random_share(state: State, place: int, config: Config) -> float:
     that fail at once are cheap, so there may be many, up to `MAX_RANDOM_FRACTION`.
     """
     share = min(config.exploration.random / max(place, 1), MAX_RANDOM_FRACTION)
-    seen = state.memory.trajectories
+    pairs = zip(state.memory.trajectories, state.memory.purposes, strict=True)
+    seen = [trajectory for trajectory, purpose in pairs if is_of_search(purpose)]
     if not seen:
         return share
     random, recent = seen[: config.design.policies], seen[-RECENT_WINDOW:]
@@ -82,20 +119,27 @@ def _random_share(state: State, place: int, config: Config) -> float:
 def critic_share(state: State) -> float:
     """Share of proposals that the critic makes: how likely they are better than the others, by what came of both.
 
-    Φ((mean of the critic's − mean of the others') / standard error) over the latest rollouts of each; ½ before there
-    are two of each, and never beyond `CRITIC_SHARES`.
+    Φ((mean of the critic's − mean of the others') / standard error) over the latest rollouts of each, never beyond
+    `CRITIC_SHARES`. It is ½ in the first `EVEN_EPISODES`, and at most ⅔ until the search has had `SEARCH_ROLLOUTS`:
+    the search learns from its own rollouts only, the critic from all.
     """
     latest = [
         [r for p, r in zip(state.memory.purposes, state.memory.returns.tolist(), strict=True) if p in source]
-        for source in (("critic",), ("explore", "check"))
+        for source in ((CRITIC,), ("explore", "check"))
     ]
     critic, others = (np.asarray(some[-CRITIC_WINDOW:]) for some in latest)
-    if min(len(critic), len(others)) < 2:
+    begun = state.steps < EVEN_EPISODES * state.memory.trajectories[0].horizon
+    if begun or min(len(critic), len(others)) < 2:
         return 0.5
+    size = float(max(np.max(np.abs(critic)), np.max(np.abs(others)))) or 1.0
+    critic, others = critic / size, others / size  # squares of large numbers would overflow
     error = math.sqrt(np.var(critic, ddof=1) / len(critic) + np.var(others, ddof=1) / len(others))
     lead = float(np.mean(critic) - np.mean(others))
     z = lead / error if error > 0 else math.copysign(math.inf, lead) if lead else 0.0
-    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), *CRITIC_SHARES))
+    least, most = CRITIC_SHARES
+    searched = sum(map(is_of_search, state.memory.purposes))
+    most = most if searched >= SEARCH_ROLLOUTS else 2 / 3
+    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), least, most))
 
 
 def recheck_share(state: State, config: Config) -> float:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jax import Array
 
 ADDED = "added"  # the purpose of a trajectory that was not asked for
+CRITIC = "critic"  # the purpose of a rollout of the critic's actor
+NOISY = "noisy"  # the purpose of a rollout of the actor with noise, for the critic to learn from
 
 
 class Proposal(NamedTuple):
@@ -23,7 +25,12 @@ class Proposal(NamedTuple):
     number: int
     theta: np.ndarray  # (D,)
     seed: int
-    purpose: str = "explore"  # or "design", "random", "check" (of the moving average), "critic", "added"
+    purpose: str = (
+        "explore"  # or "design", "random", "check" (of the moving average), "critic", "noisy", "added"
+    )
+    noise: tuple[
+        float, ...
+    ] = ()  # (A,) deviation of the noise on the raw output at every step; empty for none
 
 
 class Incumbent(NamedTuple):
@@ -54,6 +61,17 @@ class State(NamedTuple):
     incumbent: Incumbent  # the policy to hand over now
     steps: int  # environment steps told; those of added trajectories were not paid for here
     critic: Critic | None = None  # what the critic knows, where there is one and it has begun
+    searched: Incumbent | None = None  # what the search would hand over, where a critic may know better
+
+    @property
+    def found_by_search(self) -> Incumbent:
+        """What the search would hand over."""
+        return self.searched or self.incumbent
+
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """Of every rollout, and of those that are under way."""
+        return (*self.memory.purposes, *(waiting.purpose for waiting in self.pending))
 
     @property
     def told(self) -> int:
@@ -64,6 +82,11 @@ class State(NamedTuple):
     def added(self) -> int:
         """Trajectories in the memory that were not asked for."""
         return self.memory.size - self.told
+
+
+def is_of_search(purpose: str) -> bool:
+    """Whether a rollout is the search's, and not the critic's."""
+    return purpose not in (CRITIC, NOISY)
 
 
 def require_waiting(waiting: Collection[int], number: int) -> None:

@@ -13,7 +13,8 @@ from ddopg.core.types import HostOrDevice, Trajectory
 
 LARGEST = 10.0  # standardised observation: one far from all others shall not rule the networks
 CAPACITY = 2**18  # steps that are held; beyond it the oldest trajectories are forgotten
-FEWEST = 2**10  # steps that arrays have room for at first; then twice as many, and so on
+ROOMS = (2**13, 2**16, CAPACITY)  # steps that arrays have room for: few sizes, each of which is compiled once
+VALUES_SPAN = 30.0  # root mean square of the discounted returns to come, in the unit of the critic's networks
 
 
 class Transitions(NamedTuple):
@@ -24,48 +25,58 @@ class Transitions(NamedTuple):
     """
 
     observations: HostOrDevice  # (C, O) as the policy saw them
-    features: HostOrDevice  # (C, O) the same, of mean 0 and deviation 1
     actions: HostOrDevice  # (C, A) as they were answered
-    rewards: HostOrDevice  # (C,) of deviation 1
+    rewards: HostOrDevice  # (C,) in scales
     ends: HostOrDevice  # (C,) bool: the task ended the episode with this step, nothing follows
     known: HostOrDevice  # (C,) the rows whose successor is known, or that have none; the first `number` of them count
     number: HostOrDevice  # () how many these are
     steps: HostOrDevice  # () M
+    mean: HostOrDevice  # (O,) of the observations
+    deviation: HostOrDevice  # (O,) of the observations; 1 where there is none
+    log_scale: HostOrDevice  # () logarithm of the return that counts as one
+    zero: HostOrDevice  # () the return that counts as zero, in scales
 
 
-def collect_transitions(memory: Memory, capacity: int = CAPACITY) -> Transitions:
+def collect_transitions(memory: Memory, discount: float, capacity: int = CAPACITY) -> Transitions:
     """The steps of the latest trajectories that fit, in the order they came.
 
     Args:
         memory: every trajectory.
+        discount: γ of the returns to come, which say what counts as one and as zero.
         capacity: the most steps that are held.
 
     Returns:
-        Arrays whose room is a power of two, so that compiled programs meet few sizes.
+        Arrays of few sizes, so that little is compiled.
     """
     chosen = _choose_latest(memory, capacity)
-    lengths = [t.length for t in chosen]
-    room = max(FEWEST, 1 << (max(sum(lengths), 1) - 1).bit_length())
+    steps = sum(t.length for t in chosen)
+    room = next((room for room in ROOMS if steps <= room), steps)
     rows = zip(*(_rows_of(t) for t in chosen), strict=True)
     observations, actions, rewards, ends, known = (np.concatenate(parts) for parts in rows)
     starts = np.flatnonzero(known)
+    to_come = np.concatenate([returns_to_come(t.rewards[: t.length], discount) for t in chosen])
+    scale = _root_mean_square(to_come) / VALUES_SPAN
     return Transitions(
         observations=_pad(observations, room),
-        features=_pad(standardise(observations), room),
         actions=_pad(actions, room),
-        rewards=_pad((rewards / deviation_of(rewards)).astype(np.float32), room),
+        rewards=_pad((rewards / scale).astype(np.float32), room),
         ends=_pad(ends, room),
         known=_pad(starts.astype(np.int32), room),
         number=np.int32(len(starts)),
-        steps=np.int32(sum(lengths)),
+        steps=np.int32(steps),
+        mean=jnp.asarray(observations.mean(axis=0, dtype=np.float64), np.float32),
+        deviation=jnp.asarray(deviation_of(observations.astype(np.float64)), np.float32),
+        log_scale=jnp.asarray(np.log(scale), np.float32),
+        zero=jnp.asarray(np.mean(to_come / scale), np.float32),
     )
 
 
-def standardise(observations: np.ndarray) -> np.ndarray:
-    """(o − mean) / deviation of each observation, (M, O), at most `LARGEST`; in float64, for readings of any size."""
-    wide = observations.astype(np.float64)
-    features = (wide - wide.mean(axis=0)) / deviation_of(wide)
-    return np.clip(features, -LARGEST, LARGEST).astype(np.float32)
+def returns_to_come(rewards: np.ndarray, discount: float) -> np.ndarray:
+    """Gₜ = rₜ + γ Gₜ₊₁ of each step of an episode, (T,), as far as it was seen."""
+    found, after = np.zeros(len(rewards)), 0.0
+    for t in range(len(rewards) - 1, -1, -1):
+        found[t] = after = rewards[t] + discount * after
+    return found
 
 
 def deviation_of(values: np.ndarray) -> np.ndarray:
@@ -74,6 +85,12 @@ def deviation_of(values: np.ndarray) -> np.ndarray:
     size = np.where(size > 0, size, 1.0)
     deviation = size * np.std(values / size, axis=0)
     return np.where(deviation > 0, deviation, 1.0)
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    """Of numbers of any size; `VALUES_SPAN` where all are 0, so that the scale is 1."""
+    size = float(np.max(np.abs(values)))
+    return size * float(np.sqrt(np.mean(np.square(values / size)))) if size > 0 else VALUES_SPAN
 
 
 def _choose_latest(memory: Memory, capacity: int) -> list[Trajectory]:

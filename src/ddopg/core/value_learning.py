@@ -7,14 +7,16 @@ import jax.numpy as jnp
 
 from ddopg.config import Config
 from ddopg.core import critic as critics
-from ddopg.core.param_scaling import param_scale
 from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import draw_seed
 from ddopg.core.state import State
-from ddopg.core.transitions import collect_transitions
+from ddopg.core.transitions import Transitions, collect_transitions
 from ddopg.policies import Policy
 
 MAX_UPDATES = 2**14  # per rollout
+FIRST_GAIN = (
+    0.1  # of the actor's output layer before it has learnt anything: it begins in the middle of its range
+)
 
 
 def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic | None:
@@ -32,15 +34,14 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
         not a finite number.
     """
     critic, new = state.critic, state.memory.trajectories[-1:]
-    transitions = collect_transitions(state.memory)
+    transitions = collect_transitions(state.memory, config.critic.discount)
     if not transitions.number:
         return critic
     if critic is None:
-        critic, new = _begin(state, policy, config), state.memory.trajectories
+        critic, new = _begin(state, transitions, policy, config), state.memory.trajectories
     after = critics.update(
         critic,
         transitions,
-        param_scale(state.param_sensitivity, policy.linear_params),
         draw_seed(state.seed, state.memory.size, "critic"),
         min(round(config.critic.updates * sum(t.length for t in new)), MAX_UPDATES),
         policy,
@@ -49,8 +50,15 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
     return after if all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(after)) else state.critic
 
 
-def _begin(state: State, policy: Policy, config: Config) -> critics.Critic:
+def _begin(state: State, transitions: Transitions, policy: Policy, config: Config) -> critics.Critic:
+    """A critic whose actor begins as the policy class does, on standardised observations where it can."""
     first = state.memory.trajectories[0]
     sizes = first.observations.shape[1], first.actions.shape[1]
     key = jax.random.key(draw_seed(state.seed, 0, "critic"))
-    return critics.init(key, jnp.asarray(initial_params(policy, state.seed)), *sizes, config.critic)
+    theta = jnp.asarray(initial_params(policy, state.seed))
+    theta = theta.at[len(theta) - policy.output_params :].multiply(FIRST_GAIN)
+    if policy.on_standardised:
+        inverse = -transitions.mean / transitions.deviation, 1 / transitions.deviation
+        theta = policy.on_standardised(theta, *inverse)
+    critic = critics.init(key, theta, *sizes, config.critic)
+    return critic._replace(log_scale=transitions.log_scale, zero=transitions.zero)

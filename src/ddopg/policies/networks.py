@@ -53,10 +53,8 @@ def mlp(
         parts = []
         for k, (rows, columns) in zip(jax.random.split(key, len(layers)), layers, strict=True):
             limit = float(np.sqrt(6 / (rows + columns)))
-            parts += [
-                jax.random.uniform(k, (rows * columns,), minval=-limit, maxval=limit),
-                jnp.zeros(columns),
-            ]
+            weights = jax.random.uniform(k, (rows * columns,), minval=-limit, maxval=limit)
+            parts += [weights, jnp.zeros(columns)]
         return jnp.concatenate(parts)
 
     def act(theta: Any, observation: Any) -> Any:
@@ -84,8 +82,10 @@ def mlp(
         bias=True,
         columns=columns,
         width=max((action_size, *hidden)),
+        output_params=(last + beside + 1) * action_size,
         linear_params=(observation_size + 1) * action_size if beside else 0,
         bind=partial(_network_at, layers, activation, bool(beside)),
+        on_standardised=partial(_see_standardised, layers, observation_size, bool(beside)),
     )
 
 
@@ -104,6 +104,24 @@ def linear(observation_size: int, action_size: int) -> Policy:
         5
     """
     return mlp(observation_size, action_size, ())
+
+
+def _see_standardised(
+    layers: tuple[tuple[int, int], ...],
+    observation_size: int,
+    linear_path: bool,
+    theta: Any,
+    mean: Any,
+    deviation: Any,
+) -> Any:
+    """W·o + b = (W·deviation)·(o − mean)/deviation + (b + W·mean), in every layer that sees observations."""
+    parts = _layers_of(theta, layers)
+    for i in {0, len(layers) - 1} if linear_path else {0}:
+        weights, bias = parts[i]
+        start = len(weights) - observation_size  # of a linear path: below the hidden units
+        inputs = weights[start:]
+        parts[i] = weights.at[start:].set(inputs * deviation[:, None]), bias + mean @ inputs
+    return jnp.concatenate([piece for weights, bias in parts for piece in (weights.ravel(), bias)])
 
 
 def _network_at(

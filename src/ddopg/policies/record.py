@@ -83,11 +83,15 @@ class Policy(NamedTuple):
     linear_params: int = (
         0  # the last so many parameters are a linear path beside a network, its bias included
     )
+    output_params: int = 0  # the last so many parameters are the output layer, a linear path included
     bind: Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None  # `at`, if there is a way
     parameters: tuple[Parameter, ...] = ()  # of a controller; θ are then their search coordinates
     recurrence: Recurrence | None = None  # the memory, where there is one
     squash: bool = False  # a class of one's own: tanh onto the action range instead of clipping to it
     black_box: BlackBox | None = None  # how it is called, where it is no function of JAX
+    bounding: Callable[[Any], Any] | None = None  # raw outputs (…, A) → actions (…, A), where they differ
+    on_standardised: Callable[[Any, Any, Any], Any] | None = None
+    """(θ, mean (O,), deviation (O,)) → the θ that does on (o − mean) / deviation what θ does on o."""
 
     @property
     def remembers(self) -> bool:
@@ -120,6 +124,17 @@ class Policy(NamedTuple):
     def raw(self) -> Callable[[Any, Any], Any]:
         """The output before any squashing: linear in θ for a linear policy."""
         return self.unsquashed or self.act
+
+    def squash_raw(self, raw: Any) -> Any:
+        """The actions of raw outputs: `act` is `squash_raw` of `raw`.
+
+        Args:
+            raw: what the policy puts out before any squashing or clipping, (…, A).
+
+        Returns:
+            The actions, (…, A).
+        """
+        return self.bounding(raw) if self.bounding else raw
 
     @property
     def on_columns(self) -> Callable[[Any, Any], Any]:

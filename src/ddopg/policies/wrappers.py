@@ -99,7 +99,9 @@ def limited(policy: Policy, low: tuple[float, ...], high: tuple[float, ...], smo
         return centre + width * tanh((x - centre) / width) if smooth else namespace_of(x).clip(x, low, high)
 
     return _wrap(policy, bound, lambda x: (x - _rows_of(x, mid)) / _rows_of(x, half))._replace(
-        action_scale=tuple(map(float, half)), bounds=(low, high) if bool(finite.all()) else None
+        action_scale=tuple(map(float, half)),
+        bounds=(low, high) if bool(finite.all()) else None,
+        bounding=lambda raw: bound(_rows_of(raw, mid) + _rows_of(raw, half) * raw),
     )
 
 
@@ -139,7 +141,11 @@ def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ..
 
     unsquashed = seeing(policy.unsquashed) if policy.unsquashed else None
     return policy._replace(
-        act=seeing(policy.act), unsquashed=unsquashed, columns=columns, bind=bind if policy.bind else None
+        act=seeing(policy.act),
+        unsquashed=unsquashed,
+        columns=columns,
+        bind=bind if policy.bind else None,
+        on_standardised=None,
     )
 
 
@@ -160,6 +166,9 @@ def _bounded(
         answer, numpy_bound = policy.at(theta), np.tanh if bound is tanh else bound
         return lambda observation: mid + half * numpy_bound(answer(observation))
 
+    def bounding(raw: Any) -> Any:
+        return _rows_of(raw, mid) + _rows_of(raw, half) * bound(raw)
+
     action_scale = tuple(map(float, half))
     if policy.recurrence:
         outer = _wrap(policy, lambda x: mid + half * bound(x), lambda x: x)
@@ -171,6 +180,7 @@ def _bounded(
         columns=columns,
         bind=bind if policy.bind else None,
         bounds=(low, high),
+        bounding=bounding,
     )
 
 

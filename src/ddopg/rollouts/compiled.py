@@ -32,7 +32,12 @@ def find_task(env: gym.Env) -> Task | None:
 
 
 def play_compiled(
-    env: gym.Env, policy: Policy, theta: np.ndarray, seed: int, horizon: int
+    env: gym.Env,
+    policy: Policy,
+    theta: np.ndarray,
+    seed: int,
+    horizon: int,
+    noise: np.ndarray | None = None,
 ) -> Trajectory | None:
     """Play one episode as one compiled program: what stepping shows, but for rounding. The environment is left alone.
 
@@ -52,7 +57,7 @@ def play_compiled(
     except gym.error.Error:
         return None
     with jax.enable_x64(True):
-        rows = np.asarray(_compile_episode()(task, policy, theta, start, horizon))
+        rows = np.asarray(_compile_episode()(task, policy, theta, start, horizon, noise))
     return _to_trajectory(rows, task.observation_size, theta, seed) if np.isfinite(rows).all() else None
 
 
@@ -83,10 +88,13 @@ def simulate(task: Task, policy: Policy, theta: Any, starts: Any, horizon: int |
 _ALIVE, _LAST = 1.0, 2.0  # marks of a step: an ordinary one, and one with which the task ended the episode
 
 
-def _run_episode(task: Task, policy: Policy, theta: Array, start: Any, horizon: int) -> Array:
+def _run_episode(
+    task: Task, policy: Policy, theta: Array, start: Any, horizon: int, noise: Array | None = None
+) -> Array:
     """Return rows (H, O + A + 2): observation, action, reward and mark of each step; zeros after the end.
 
-    The physics is in float64, as in Gymnasium, the policy in float32.
+    The noise (H, A) is added to the raw output of a policy without a memory. The physics is in float64, as in
+    Gymnasium, the policy in float32.
     """
     from ddopg.envs.jax_ops import JAX
 
@@ -98,7 +106,10 @@ def _run_episode(task: Task, policy: Policy, theta: Array, start: Any, horizon: 
         count, _, state, remembered, rows = carry
         seen = task.observe(state, JAX).astype(jnp.float32)
         with jax.enable_x64(False):
-            remembered, action = respond(policy, theta, remembered, seen)
+            if noise is None:
+                remembered, action = respond(policy, theta, remembered, seen)
+            else:
+                action = policy.squash_raw(policy.raw(theta, seen) + noise[count])
             action = jnp.asarray(action, jnp.float32)
         asked: Any = action.astype(start.dtype)
         after = task.step(state, asked, JAX)

@@ -15,8 +15,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ddopg.core.action_noise import act_with_noise, draw_noise
 from ddopg.core.problem import Problem
 from ddopg.core.replay import respond_to_batch
+from ddopg.core.state import Proposal
 from ddopg.core.types import Trajectory, compute_return, make_trajectory
 from ddopg.envs.adapter import problem_from_env, takes_unclipped_actions
 from ddopg.envs.base import initial_observation
@@ -70,10 +72,12 @@ def rollout(
     return _play(env, policy, theta, seed, problem_from_env(env, horizon), time_limit)
 
 
-def play_proposal(spec: RolloutSpec, theta: np.ndarray, seed: int) -> Trajectory:
+def play_proposal(spec: RolloutSpec, proposal: Proposal) -> Trajectory:
     """Play one rollout of a run in this process; raises `RolloutError` like `rollout`."""
     require_same_problem(spec.env, spec.problem)
-    trajectory = _play(spec.env, spec.policy, theta, seed, spec.problem, spec.time_limit)
+    theta, seed = proposal.theta, proposal.seed
+    noise = draw_noise(seed, proposal.noise, spec.problem.horizon) if proposal.noise else None
+    trajectory = _play(spec.env, spec.policy, theta, seed, spec.problem, spec.time_limit, noise)
     return _require_return(trajectory, spec.config.discount)
 
 
@@ -148,17 +152,24 @@ def require_same_problem(env: gym.Env, problem: Problem) -> None:
 
 
 def _play(
-    env: gym.Env, policy: Policy, theta: Any, seed: int, problem: Problem, time_limit: float | None
+    env: gym.Env,
+    policy: Policy,
+    theta: Any,
+    seed: int,
+    problem: Problem,
+    time_limit: float | None,
+    noise: np.ndarray | None = None,
 ) -> Trajectory:
     theta = np.asarray(theta, np.float32)
-    trajectory = play_compiled(env, policy, theta, seed, problem.horizon)
+    trajectory = play_compiled(env, policy, theta, seed, problem.horizon, noise)
     if trajectory is not None:
         return trajectory
     episode: list[Step] = []
     try:
         # What overflows is found by looking at the numbers, so NumPy need not say it as well.
         with _limit_time(env, time_limit), np.errstate(over="ignore", invalid="ignore"):
-            for step in iterate_steps(env, policy.at(theta), seed, problem.horizon):
+            act = policy.at(theta) if noise is None else act_with_noise(policy, theta, noise)
+            for step in iterate_steps(env, act, seed, problem.horizon):
                 episode.append(step)
         require_same_problem(env, problem)
         return _to_trajectory(theta, episode, problem.horizon, seed)

@@ -121,7 +121,7 @@ class InProcessRunner:
         """Play the first."""
         proposal = self._waiting.pop(0)
         try:
-            return proposal.number, play_proposal(self._spec, proposal.theta, proposal.seed)
+            return proposal.number, play_proposal(self._spec, proposal)
         except RolloutError as error:
             return proposal.number, error
 

@@ -52,7 +52,8 @@ def to_wire(spec: RolloutSpec) -> dict[str, Any]:
 
 def encode_request(common: dict[str, Any], proposal: Proposal) -> bytes:
     """Encode one rollout: `common` is what `to_wire` gives."""
-    return json.dumps(common | {"seed": proposal.seed}).encode() + b"\n" + array_to_bytes(proposal.theta)
+    about = common | {"seed": proposal.seed, "noise": proposal.noise}
+    return json.dumps(about).encode() + b"\n" + array_to_bytes(proposal.theta)
 
 
 def handle_request(content: bytes, report: Report | None = None) -> bytes:
@@ -61,8 +62,9 @@ def handle_request(content: bytes, report: Report | None = None) -> bytes:
     about = json.loads(head)
     theta = array_from_bytes(parameters, "float32", (len(parameters) // 4,))
     try:
-        spec = _spec_from_wire(json.dumps({**about, "seed": None}))
-        return _encode_trajectory(play_proposal(spec, theta, about["seed"]))
+        proposal = Proposal(0, theta, about.pop("seed"), noise=tuple(about.pop("noise")))
+        spec = _spec_from_wire(json.dumps(about))
+        return _encode_trajectory(play_proposal(spec, proposal))
     except RolloutError as error:
         return json.dumps({"error": str(error), "steps": error.steps}).encode() + b"\n"
     except (ConfigError, SpaceError) as error:

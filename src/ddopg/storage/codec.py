@@ -7,6 +7,7 @@ describes the bytes, and what may change in which version. Rollouts are not amon
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from types import NoneType
 from typing import Any
@@ -43,6 +44,7 @@ STATE_KINDS: dict[str, tuple[type, ...]] = {
 }
 CRITIC_KINDS: dict[str, tuple[type, ...]] = {"critic": (int,)}
 PROPOSAL_KINDS: dict[str, tuple[type, ...]] = {"number": (int,), "seed": (int,), "purpose": (str,)}
+NOISE_KINDS: dict[str, tuple[type, ...]] = {"noise": (list,)}  # of a proposal, where there is a critic
 
 
 def encode_state(state: State) -> bytes:
@@ -62,7 +64,7 @@ def encode_state(state: State) -> bytes:
         "seed": state.seed,
         "asked": state.asked,
         "steps": state.steps,
-        "pending": [{"number": p.number, "seed": p.seed, "purpose": p.purpose} for p in state.pending],
+        "pending": [_about_proposal(p, state.critic is not None) for p in state.pending],
         "opt_state": None if state.opt_state is None else len(state.opt_state),
     }
     critic = jax.tree.leaves(state.critic)
@@ -81,6 +83,9 @@ def encode_state(state: State) -> bytes:
     tensors["pending.params"] = _stack([p.theta for p in state.pending], len(state.centre))
     leaves = {f"opt_state.{i}": _leaf_to_array(leaf) for i, leaf in enumerate(state.opt_state or ())}
     values = {f"critic.{i}": np.asarray(leaf) for i, leaf in enumerate(critic)}
+    if critic:
+        found = state.found_by_search
+        values |= {"searched.value": np.asarray(found.value, np.float64), "searched.params": found.theta}
     return write_tensors(json.dumps(about), tensors | leaves | values)
 
 
@@ -116,8 +121,10 @@ def decode_state(data: bytes, memory: Memory, size: int, config: Config) -> Stat
         **{f"opt_state.{i}": _spec_of(leaf) for i, leaf in enumerate(leaves)},
         **{f"critic.{i}": _spec_of(leaf) for i, leaf in enumerate(jax.tree.leaves(critic))},
     }
+    if critic:
+        expected |= {"searched.value": Spec("float64", ()), "searched.params": Spec("float32", (size,))}
     arrays = read_tensors(data, header, expected)
-    for name in (*PARAMS, "pending.params"):
+    for name in (*PARAMS, "pending.params", *(["searched.params"] if critic else [])):
         # Readings beyond 1e19 have an infinite effect, parameters are never infinite.
         sound = ~np.isnan(arrays[name]) if name == "param_sensitivity" else np.isfinite(arrays[name])
         require(bool(sound.all()), f"{name} holds what is not a finite number", ArtefactError)
@@ -135,6 +142,7 @@ def decode_state(data: bytes, memory: Memory, size: int, config: Config) -> Stat
         incumbent=Incumbent(arrays["incumbent.params"], float(arrays["incumbent.value"])),
         steps=about["steps"],
         critic=_join_critic(critic, arrays) if critic else None,
+        searched=Incumbent(arrays["searched.params"], float(arrays["searched.value"])) if critic else None,
     )
 
 
@@ -152,11 +160,19 @@ def _parse(text: str) -> dict[str, Any]:
         f"{VERSION_WITH_CRITIC}; use the version of ddopg that wrote it",
         ArtefactError,
     )
-    kinds = STATE_KINDS | (CRITIC_KINDS if version == VERSION_WITH_CRITIC else {})
-    _check_kinds("the learner's state", about, kinds)
+    with_critic = version == VERSION_WITH_CRITIC
+    _check_kinds("the learner's state", about, STATE_KINDS | (CRITIC_KINDS if with_critic else {}))
     for proposal in about["pending"]:
-        _check_kinds("a pending proposal", proposal, PROPOSAL_KINDS)
+        _check_kinds("a pending proposal", proposal, PROPOSAL_KINDS | (NOISE_KINDS if with_critic else {}))
+        for number in proposal.get("noise", ()):
+            sound = type(number) is float and 0 < number < math.inf
+            require(sound, f"the noise of a pending proposal is {number!r:.60}", ArtefactError)
     return about
+
+
+def _about_proposal(proposal: Proposal, with_critic: bool) -> dict[str, Any]:
+    about = {"number": proposal.number, "seed": proposal.seed, "purpose": proposal.purpose}
+    return about | ({"noise": list(proposal.noise)} if with_critic else {})
 
 
 def _check_kinds(what: str, values: Any, kinds: Mapping[str, tuple[type, ...]]) -> None:
@@ -186,7 +202,7 @@ def _check_params(what: str, params: np.ndarray, size: int) -> None:
 
 def _join_proposals(pending: list[dict[str, Any]], params: np.ndarray) -> tuple[Proposal, ...]:
     return tuple(
-        Proposal(number=one["number"], theta=theta, seed=one["seed"], purpose=one["purpose"])
+        Proposal(one["number"], theta, one["seed"], one["purpose"], tuple(one.get("noise", ())))
         for one, theta in zip(pending, params, strict=True)
     )
 

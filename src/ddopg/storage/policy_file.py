@@ -19,6 +19,7 @@ import safetensors.numpy
 
 from ddopg._version import __version__
 from ddopg.config import Config
+from ddopg.core.action_noise import act_with_noise
 from ddopg.core.answers import (
     SafeAction,
     answer,
@@ -114,6 +115,24 @@ class TrainedPolicy(NamedTuple):
             vector = _vector(read_observations(observation), size)
             action, state = answer_with_memory(policy, self.theta, state, vector, self.safe_action)
             return action
+
+        return act
+
+    def begin_with_noise(self, noise: np.ndarray) -> Callable[[Any], np.ndarray]:
+        """Begin an episode with noise on the raw output.
+
+        Args:
+            noise: of each step, (H, A).
+
+        Returns:
+            A function from one observation (O,) to the action (A,), for the observations of one episode in order; the
+            safe action where an observation is not finite.
+        """
+        with_noise = act_with_noise(self.policy, self.theta, noise)
+
+        def act(observation: Any) -> np.ndarray:
+            vector = _vector(read_observations(observation), self.problem.observation_size)
+            return with_noise(vector) if np.isfinite(vector).all() else self.act(observation)
 
         return act
 

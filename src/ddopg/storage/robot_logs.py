@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ddopg.core.problem import Problem
+from ddopg.core.state import Proposal
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import MissingPackageError, TrajectoryError, require
 from ddopg.storage.exports import POLICY
@@ -37,14 +38,12 @@ LARGEST_LOG = 2**30  # bytes
 READERS = {".csv": read_csv, ".npz": read_npz, ".json": read_json}
 
 
-def write_proposal(directory: Path, number: int, purpose: str, seed: int, trained: TrainedPolicy) -> Path:
+def write_proposal(directory: Path, proposal: Proposal, trained: TrainedPolicy) -> Path:
     """Write everything that a controller needs into a directory; `proposal.json` comes last.
 
     Args:
         directory: the run.
-        number: the place of the proposal in the order of asking.
-        purpose: why it is asked for.
-        seed: what to reset a simulator with.
+        proposal: its number, why it is asked for, what to reset a simulator with, and the noise.
         trained: the policy to be rolled out.
 
     Returns:
@@ -53,15 +52,15 @@ def write_proposal(directory: Path, number: int, purpose: str, seed: int, traine
     Raises:
         ArtefactError: where a file cannot be written.
     """
-    place, problem = directory / PROPOSALS / f"{number:04d}", trained.problem
+    place, problem = directory / PROPOSALS / f"{proposal.number:04d}", trained.problem
     files = [trained.save(place / POLICY).name]
     with suppress(MissingPackageError):  # the safetensors file holds the same policy
         if not trained.policy.replayed:
             files.append(to_onnx(trained, place / MODEL).name)
     about = {
-        "proposal": number,
-        "purpose": purpose,
-        "seed": seed,
+        "proposal": proposal.number,
+        "purpose": proposal.purpose,
+        "seed": proposal.seed,
         "policy": files,
         "observations": problem.observation_size,
         "actions": problem.action_size,
@@ -69,6 +68,7 @@ def write_proposal(directory: Path, number: int, purpose: str, seed: int, traine
         "action_high": problem.high,
         "steps_at_most": problem.horizon,
         "columns_of_the_log": list_columns(problem),
+        **({"noise_on_raw_output": proposal.noise} if proposal.noise else {}),
         **({"parameters": trained.parameters} if trained.parameters else {}),
     }
     write_atomically(place / ABOUT, (json.dumps(about, indent=2) + "\n").encode())
