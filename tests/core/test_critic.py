@@ -293,6 +293,26 @@ class TestLearner:
         agent.learn(total_episodes=2)
         assert contents(agent.state.critic) == contents(before)
 
+    def test_nonsense_costs_its_share_of_rollouts_and_is_never_handed_over(self, monkeypatch):
+        """An actor that always goes the wrong way: the search goes on beside it, and what it finds is handed over."""
+        real = critics.update
+
+        def mislead(*arguments):
+            critic = real(*arguments)
+            wrong = jnp.zeros_like(critic.actor.theta).at[-2:].set(jnp.array([-9.0, 9.0]))
+            return critic._replace(actor=critic.actor._replace(theta=wrong))
+
+        monkeypatch.setattr(critics, "update", mislead)
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=2).learn(total_episodes=70)
+        state = agent.state
+        bad = max(
+            r for r, p in zip(state.memory.returns, state.memory.purposes, strict=True) if p == "critic"
+        )
+        assert state.incumbent.value > bad
+        assert state.incumbent.theta.tolist() == state.searched.theta.tolist()
+        late = state.memory.purposes[2 * EVEN_EPISODES :]
+        assert sum(purpose in ("critic", "noisy") for purpose in late) <= 0.15 * len(late)
+
     def test_work_per_rollout_is_bounded(self, monkeypatch):
         asked = []
         real = critics.update
@@ -398,6 +418,11 @@ class TestHandingOver:
         good, bad = [100.0, 101, 99, 100, 101], [50.0, 49, 51, 50, 49, 51]
         memory = self.memory_of(*(("critic", earned) for earned in (*good, *bad)))
         assert find_best_actor(memory).theta[0] < len(good)
+
+    def test_a_newer_policy_that_is_as_good_but_for_luck_is_preferred(self):
+        """100 five times, then 99.4 on average with a spread of 2: within a standard error."""
+        returns = [100.0] * 5 + [98.0, 102, 97, 101, 99] * 2
+        assert find_best_actor(self.memory_of(*(("critic", v) for v in returns))).theta[0] == 13
 
     def test_one_lucky_rollout_does_not_rule(self):
         """A hundred once, among zeros, and then tens: the tens are better."""
