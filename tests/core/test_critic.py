@@ -424,6 +424,13 @@ class TestHandingOver:
         returns = [100.0] * 5 + [98.0, 102, 97, 101, 99] * 2
         assert find_best_actor(self.memory_of(*(("critic", v) for v in returns))).theta[0] == 13
 
+    def test_equal_returns_are_no_trouble(self):
+        """The mean of equal numbers is rounded, and may lie above all of them."""
+        memory = self.memory_of(*[("critic", 0.0)] * 6)
+        for k in range(1, 300):
+            equal = memory._replace(returns=np.array([-3.0, *[1 / k] * 5]))
+            assert find_best_actor(equal).value < 1 / k
+
     def test_one_lucky_rollout_does_not_rule(self):
         """A hundred once, among zeros, and then tens: the tens are better."""
         returns = [0.0, 0, 0, 30, 0, 0, 0, *[10.0] * ACTOR_WINDOW]

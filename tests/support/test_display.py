@@ -58,6 +58,8 @@ def test_everything_is_there_and_the_unit_of_the_budget_is_not_said_twice():
         "estimate 49.99",
         "initial design",
     ]
+    of_critic = DESIGN._replace(outcome="not_searched")
+    assert describe_rollout(of_critic, "steps")[-1] == "actor of the critic"
 
 
 def test_what_was_measured_stands_before_what_is_estimated():

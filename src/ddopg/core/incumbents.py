@@ -12,7 +12,7 @@ from ddopg.core.state import CRITIC, Incumbent, Proposal, State
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import SurrogateData
 
-SPREAD_WINDOW = 20  # rollouts of it that say how much returns differ
+SPREAD_WINDOW = 20  # rollouts of the critic's actor that say how much returns differ
 ACTOR_WINDOW = 5  # rollouts of the critic's actor that say what it is worth
 
 
@@ -60,25 +60,39 @@ def hand_over(state: State) -> State:
 def find_best_actor(memory: Memory) -> Incumbent | None:
     """The critic's actor at its best, by its rollouts without noise; None before there are two.
 
-    Policies of successive rollouts are near each other, so the mean return of `ACTOR_WINDOW` of them says what they
-    are worth, with a standard error from the latest `SPREAD_WINDOW`. The newest window within one standard error of
-    the best is chosen, and in it the newest policy whose return was not below the mean: luck has little to say, and a
-    decline is not followed.
+    Policies of successive rollouts are near each other, so the mean return of some of them says what they are worth,
+    with a standard error. Every rollout is judged by itself and one to four before it, by the highest mean less a
+    standard error. The newest within one standard error of the best is chosen, or one before it in its window whose
+    return was not below the mean: luck has little to say, and a decline is not followed.
 
     Returns:
         The policy, and the mean less a standard error.
     """
     rolled = np.flatnonzero([purpose == CRITIC for purpose in memory.purposes])
-    width = min(ACTOR_WINDOW, len(rolled))
-    if width < 2:
+    if len(rolled) < 2:
         return None
     size = float(np.max(np.abs(memory.returns[rolled]))) or 1.0
     returns = memory.returns[rolled] / size  # squares of large numbers would overflow
-    windows = np.lib.stride_tricks.sliding_window_view(returns, width)
-    means, error = np.mean(windows, axis=1), np.std(returns[-SPREAD_WINDOW:], ddof=1) / np.sqrt(width)
-    chosen = int(np.flatnonzero(means >= np.max(means) - error)[-1])
-    good = np.flatnonzero(windows[chosen] >= means[chosen])[-1]
-    return Incumbent(memory.trajectories[rolled[chosen + good]].theta, size * float(means[chosen] - error))
+    deviation = deviation_of_neighbours(returns[-SPREAD_WINDOW:])
+    widths = np.arange(2, min(ACTOR_WINDOW, len(rolled)) + 1)
+    values = np.full((len(widths), len(rolled)), -np.inf)
+    for row, width in zip(values, widths, strict=True):
+        windows = np.lib.stride_tricks.sliding_window_view(returns, int(width))
+        row[width - 1 :] = np.mean(windows, axis=1) - deviation / np.sqrt(width)
+    best = np.max(values, axis=0)
+    used = widths[np.argmax(values, axis=0)]
+    error = deviation / np.sqrt(used[np.argmax(best)])
+    chosen = int(np.flatnonzero(best >= np.max(best) - error)[-1])
+    window = np.arange(chosen + 1 - used[chosen], chosen + 1)
+    # The mean of equal numbers may be rounded to one above all of them.
+    mean = min(np.mean(returns[window]), np.max(returns[window]))
+    good = window[returns[window] >= mean][-1]
+    return Incumbent(memory.trajectories[rolled[good]].theta, size * float(best[chosen]))
+
+
+def deviation_of_neighbours(returns: np.ndarray) -> float:
+    """√(½ mean (Rᵢ₊₁ − Rᵢ)²): the standard deviation of returns around what changes slowly (von Neumann)."""
+    return float(np.sqrt(0.5 * np.mean(np.square(np.diff(returns)))))
 
 
 def _follow_average(

@@ -35,6 +35,8 @@ class Shown(Protocol):
     @property
     def length_scale(self) -> float: ...  # noqa: D102
     @property
+    def outcome(self) -> str: ...  # noqa: D102
+    @property
     def remark(self) -> str: ...  # noqa: D102
 
 
@@ -93,7 +95,7 @@ def describe_rollout(info: Shown, unit: str, evaluation: Measured | None = None)
         parts.append(describe_evaluation(evaluation))
     parts.append(f"estimate {format_with_error(info.incumbent, info.incumbent_error)}")
     if math.isnan(info.ess):
-        return [*parts, "initial design"]
+        return [*parts, "actor of the critic" if info.outcome == "not_searched" else "initial design"]
     return [*parts, f"ESS {info.ess:.1f}", f"√Σ {info.length_scale:.3g}"]
 
 
