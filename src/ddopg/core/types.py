@@ -41,7 +41,7 @@ class Trajectory(NamedTuple):
     alive: np.ndarray  # (H,)   bool, true for the steps that happened
     terminated: bool  # the task ended the episode
     truncated: bool  # the clock ended it
-    seed: int  # `rollout(env, policy, theta, seed)` plays it again; −1: it cannot be replayed
+    seed: int  # `rollout(env, policy, theta, seed)` plays it again, but for noise; −1: it cannot be replayed
 
     @property
     def length(self) -> int:
