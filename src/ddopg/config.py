@@ -315,7 +315,7 @@ class Config:
                 or self.design.constants
                 or self.critic.updates
             ),
-            "exploration.noise, search.saturation_penalty, design.constants and the steps of the critic's actor are "
+            "exploration.noise, search.saturation_penalty, design.constants and the search beside a critic are "
             "measured by what parameters do; set search.scale_by_sensitivity",
         )
         require(

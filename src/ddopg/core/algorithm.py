@@ -23,7 +23,15 @@ from ddopg.core.policy_update import Improvement, UpdateConfig, UpdateInputs, im
 from ddopg.core.proposals import anneal_factor, initial_params, propose, search_scale
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.selection import RULES, Selection, select
-from ddopg.core.state import ADDED, Incumbent, Proposal, State, is_of_search, require_waiting
+from ddopg.core.state import (
+    ADDED,
+    Incumbent,
+    Proposal,
+    State,
+    count_of_search,
+    is_of_search,
+    require_waiting,
+)
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
 from ddopg.core.types import SurrogateData, Trajectory
@@ -214,7 +222,7 @@ def _take_turn(
 ) -> Turn:
     """Remember, learn values, select, improve."""
     state = _remember(state, proposal, trajectory, policy, config)
-    own = sum(map(is_of_search, state.memory.purposes))  # rollouts of the search
+    own = count_of_search(state.memory.purposes)  # rollouts of the search
     if config.critic.updates and own >= config.design.constants and not policy.replayed:
         # Not of a policy with a memory: what an observation is worth says nothing of it.
         state = state._replace(critic=learn_values(state, policy, config))
@@ -245,7 +253,7 @@ def _remember(
     """Put the trajectory into the memory; the best single rollout leads until the design is complete."""
     memory = remember(state.memory, trajectory, config.discount, proposal.purpose)
     value = float(memory.returns[-1])
-    starting = sum(map(is_of_search, memory.purposes)) <= config.design.policies
+    starting = count_of_search(memory.purposes) <= config.design.policies
     by_rollout = config.incumbent.rule == "rollout" and not config.incumbent.ema_rate
     better = (
         (starting or by_rollout) and is_of_search(proposal.purpose) and value > state.found_by_search.value

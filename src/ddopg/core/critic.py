@@ -151,7 +151,7 @@ def update(
     """
     key = jax.random.key(seed)
     critic = rescale(critic, transitions.log_scale, transitions.zero)
-    critic = _see(critic, policy, transitions.mean, transitions.deviation)
+    critic = _move_inputs(critic, policy, transitions.mean, transitions.deviation)
 
     def step(i: Array, critic: Critic) -> Critic:
         batch = _sample(jax.random.fold_in(key, i), transitions, policy)
@@ -160,10 +160,15 @@ def update(
         return jax.lax.cond(i % ACTOR_EVERY == 0, improve, lambda same: same, critic)
 
     critic = jax.lax.fori_loop(0, number, step, critic)
-    return _see(critic, policy, -transitions.mean / transitions.deviation, 1 / transitions.deviation)
+    return act_on_observations(critic, policy, transitions)
 
 
-def _see(critic: Critic, policy: Policy, mean: Array, deviation: Array) -> Critic:
+def act_on_observations(critic: Critic, policy: Policy, transitions: Transitions) -> Critic:
+    """The actor whose parameters do on observations what they did on standardised ones."""
+    return _move_inputs(critic, policy, -transitions.mean / transitions.deviation, 1 / transitions.deviation)
+
+
+def _move_inputs(critic: Critic, policy: Policy, mean: Array, deviation: Array) -> Critic:
     """The actor whose parameters do on (o − mean) / deviation what they did on o."""
     if policy.on_standardised is None:
         return critic

@@ -15,7 +15,7 @@ import numpy as np
 from ddopg.config import Config
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.state import CRITIC, NOISY, Proposal, State, is_of_search
+from ddopg.core.state import CRITIC, NOISY, Proposal, State, count_of_search, is_of_search
 from ddopg.parameters import reflect
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
@@ -32,7 +32,7 @@ SHARE_WINDOW = 9  # proposals in which it gets its share
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     """The k-th proposal: constants, the rest of the design; later a random policy, a re-check or a perturbation."""
     rng, outputs = make_rng(state.seed, k, "exploration"), len(policy.action_scale)
-    place = sum(map(is_of_search, state.purposes))
+    place = count_of_search(state.purposes)
 
     def proposal(purpose: str, theta: np.ndarray) -> Proposal:
         inside = theta if policy.limits is None else reflect(theta, policy.limits)
@@ -74,7 +74,7 @@ def search_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
 def is_turn_of_critic(state: State) -> bool:
     """Whether the next proposal is the critic's: it is, where it made less than its share of the latest ones."""
     latest = state.purposes[-SHARE_WINDOW:]
-    own = len(latest) - sum(map(is_of_search, latest))
+    own = len(latest) - count_of_search(latest)
     return own + 0.5 < critic_share(state) * (len(latest) + 1)
 
 
@@ -137,7 +137,7 @@ def critic_share(state: State) -> float:
     lead = float(np.mean(critic) - np.mean(others))
     z = lead / error if error > 0 else math.copysign(math.inf, lead) if lead else 0.0
     least, most = CRITIC_SHARES
-    searched = sum(map(is_of_search, state.memory.purposes))
+    searched = count_of_search(state.memory.purposes)
     most = most if searched >= SEARCH_ROLLOUTS else 2 / 3
     return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), least, most))
 

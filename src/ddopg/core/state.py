@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,12 +25,8 @@ class Proposal(NamedTuple):
     number: int
     theta: np.ndarray  # (D,)
     seed: int
-    purpose: str = (
-        "explore"  # or "design", "random", "check" (of the moving average), "critic", "noisy", "added"
-    )
-    noise: tuple[
-        float, ...
-    ] = ()  # (A,) deviation of the noise on the raw output at every step; empty for none
+    purpose: str = "explore"  # or "design", "random", "check" (of the average), "critic", "noisy", "added"
+    noise: tuple[float, ...] = ()  # (A,) deviation of the noise on the raw output; empty for none
 
 
 class Incumbent(NamedTuple):
@@ -87,6 +83,11 @@ class State(NamedTuple):
 def is_of_search(purpose: str) -> bool:
     """Whether a rollout is the search's, and not the critic's."""
     return purpose not in (CRITIC, NOISY)
+
+
+def count_of_search(purposes: Iterable[str]) -> int:
+    """How many of the rollouts are the search's."""
+    return sum(map(is_of_search, purposes))
 
 
 def require_waiting(waiting: Collection[int], number: int) -> None:

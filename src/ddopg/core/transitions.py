@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 import jax
@@ -73,10 +74,8 @@ def collect_transitions(memory: Memory, discount: float, capacity: int = CAPACIT
 
 def returns_to_come(rewards: np.ndarray, discount: float) -> np.ndarray:
     """Gₜ = rₜ + γ Gₜ₊₁ of each step of an episode, (T,), as far as it was seen."""
-    found, after = np.zeros(len(rewards)), 0.0
-    for t in range(len(rewards) - 1, -1, -1):
-        found[t] = after = rewards[t] + discount * after
-    return found
+    backwards = accumulate(reversed(rewards.tolist()), lambda after, reward: reward + discount * after)
+    return np.fromiter(backwards, np.float64, len(rewards))[::-1]
 
 
 def deviation_of(values: np.ndarray) -> np.ndarray:

@@ -14,9 +14,7 @@ from ddopg.core.transitions import Transitions, collect_transitions
 from ddopg.policies import Policy
 
 MAX_UPDATES = 2**14  # per rollout
-FIRST_GAIN = (
-    0.1  # of the actor's output layer before it has learnt anything: it begins in the middle of its range
-)
+FIRST_GAIN = 0.1  # of the actor's output layer at first: it begins in the middle of its range
 
 
 def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic | None:
@@ -57,8 +55,6 @@ def _begin(state: State, transitions: Transitions, policy: Policy, config: Confi
     key = jax.random.key(draw_seed(state.seed, 0, "critic"))
     theta = jnp.asarray(initial_params(policy, state.seed))
     theta = theta.at[len(theta) - policy.output_params :].multiply(FIRST_GAIN)
-    if policy.on_standardised:
-        inverse = -transitions.mean / transitions.deviation, 1 / transitions.deviation
-        theta = policy.on_standardised(theta, *inverse)
     critic = critics.init(key, theta, *sizes, config.critic)
-    return critic._replace(log_scale=transitions.log_scale, zero=transitions.zero)
+    critic = critic._replace(log_scale=transitions.log_scale, zero=transitions.zero)
+    return critics.act_on_observations(critic, policy, transitions)

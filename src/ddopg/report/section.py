@@ -20,7 +20,7 @@ from ddopg.core.param_scaling import scale_params
 from ddopg.core.policy_building import build_policy
 from ddopg.core.seeding import make_rng
 from ddopg.core.selection import RULES
-from ddopg.core.state import is_of_search
+from ddopg.core.state import count_of_search
 from ddopg.core.surrogate import ESTIMATORS, estimate, length_scales, log_weights
 from ddopg.core.types import Estimate, SurrogateData
 from ddopg.policies import Policy
@@ -101,7 +101,7 @@ def explain_missing(reading: Reading) -> str:
         One sentence for the page; empty if nothing is missing.
     """
     config = reading.about.config
-    size = sum(map(is_of_search, reading.state.memory.purposes))
+    size = count_of_search(reading.state.memory.purposes)
     if size < config.design.policies:
         told = f"{size} of the {config.design.policies} rollouts of the initial design are there"
         return f"There is no surrogate yet: {told}."
