@@ -372,7 +372,7 @@ DEFAULT = Config(
 CRITIC = replace(
     DEFAULT,
     policy=PolicyConfig(hidden=(32,), linear_path=True, squash=True),
-    incumbent=IncumbentConfig(ema_rate=0.2),
+    incumbent=IncumbentConfig(ema_rate=0.2, recheck_share=0.25),
     critic=CriticConfig(updates=2.0),
 )
 

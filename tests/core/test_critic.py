@@ -12,10 +12,16 @@ from ddopg.config import CriticConfig
 from ddopg.core import critic as critics
 from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.critic import log_density, rescale, td_target, update, value
-from ddopg.core.incumbents import ACTOR_WINDOW, find_best_actor, hand_over
+from ddopg.core.incumbents import BEST_WINDOW, find_best, hand_over
 from ddopg.core.memory import Memory, add
-from ddopg.core.proposals import CRITIC_SHARES, EVEN_EPISODES, SEARCH_ROLLOUTS, critic_share
-from ddopg.core.state import Incumbent
+from ddopg.core.proposals import (
+    CRITIC_SHARES,
+    EVEN_EPISODES,
+    critic_share,
+    is_turn_of_critic,
+    recheck_share,
+)
+from ddopg.core.state import Incumbent, Proposal
 from ddopg.core.transitions import collect_transitions
 from ddopg.core.types import make_trajectory
 from ddopg.core.value_learning import MAX_UPDATES
@@ -240,7 +246,7 @@ class TestLearner:
     def test_a_rollout_of_the_critic_moves_no_search(self):
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1)
         moved = dict[str, set[bool]]()
-        while agent.state.memory.size < 24:
+        while agent.state.memory.size < 40:
             before = agent.state.centre
             info = agent.learn(total_episodes=1) and agent.state.memory.purposes[-1]
             moved.setdefault(info, set()).add(not np.array_equal(before, agent.state.centre))
@@ -309,8 +315,10 @@ class TestLearner:
             r for r, p in zip(state.memory.returns, state.memory.purposes, strict=True) if p == "critic"
         )
         assert state.incumbent.value > bad
-        assert state.incumbent.theta.tolist() == state.searched.theta.tolist()
-        late = state.memory.purposes[2 * EVEN_EPISODES :]
+        pairs = zip(state.memory.trajectories, state.memory.purposes, strict=True)
+        of_critic = [t.theta.tolist() for t, purpose in pairs if purpose in ("critic", "noisy")]
+        assert state.incumbent.theta.tolist() not in of_critic
+        late = state.memory.purposes[24:]
         assert sum(purpose in ("critic", "noisy") for purpose in late) <= 0.15 * len(late)
 
     def test_work_per_rollout_is_bounded(self, monkeypatch):
@@ -331,54 +339,79 @@ class TestLearner:
 
 class TestShare:
     def state_of(self, **returns):
-        purposes = [p for p, some in returns.items() for _ in some]
-        values = [r for some in returns.values() for r in some]
+        """The state after some rollouts of one step each."""
+        purposes = tuple(purpose for purpose, some in returns.items() for _ in some)
+        values = np.array([earned for some in returns.values() for earned in some])
         path = make_trajectory([0.0, 0.0], [[0.0]], [[0.0]], [0.0], horizon=3)
-        searched = ["random"] * SEARCH_ROLLOUTS
-        memory = Memory(
-            (path,) * (len(values) + len(searched)),
-            np.array([0.0] * len(searched) + values),
-            1,
-            (*searched, *purposes),
-        )
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=4)
-        critic = begin(np.zeros(2, np.float32))
-        return agent.state._replace(memory=memory, critic=critic, steps=3 * EVEN_EPISODES)
+        return agent.state._replace(
+            memory=Memory((path,) * len(values), values, 1, purposes),
+            critic=begin(np.zeros(2, np.float32)),
+            steps=3 * EVEN_EPISODES,
+        )
 
     def test_it_is_a_half_in_the_first_episodes(self):
-        state = self.state_of(critic=[9.0, 8, 9], explore=[1.0, 2, 1])
+        state = self.state_of(critic=[9.0, 8, 9], check=[1.0, 2, 1])
         assert critic_share(state._replace(steps=3 * EVEN_EPISODES - 1)) == 0.5
 
-    def test_a_search_of_few_rollouts_keeps_a_third(self):
-        state = self.state_of(critic=[9.0, 8, 9], explore=[1.0, 2, 1])
-        few = Memory(*(part[6:] if isinstance(part, tuple | np.ndarray) else part for part in state.memory))
-        assert critic_share(state._replace(memory=few)) == pytest.approx(2 / 3)
+    def test_it_is_a_half_until_both_were_rolled_out_twice_without_noise(self):
+        assert critic_share(self.state_of(critic=[100.0], check=[0.0, 0.0])) == 0.5
+        assert critic_share(self.state_of(critic=[100.0, 90.0], check=[0.0])) == 0.5
 
-    def test_it_is_a_half_until_both_sources_were_tried_twice(self):
-        assert critic_share(self.state_of(critic=[100.0], explore=[0.0, 0.0])) == 0.5
+    def test_perturbed_policies_say_nothing_of_the_average_and_noise_nothing_of_the_actor(self):
+        state = self.state_of(critic=[1.0, 2, 3], check=[1.0, 2, 3], explore=[-99.0] * 9, noisy=[-9.0] * 9)
+        assert critic_share(state) == pytest.approx(0.5)
 
     def test_nonsense_costs_its_least_share_and_no_more(self):
-        """A critic that is worse than the others, time and again, keeps a tenth of the rollouts."""
-        assert (
-            critic_share(self.state_of(critic=[-9.0, -8, -9, -10], explore=[1.0, 2, 1]))
-            == min(CRITIC_SHARES)
-            == 0.1
-        )
+        """A critic that is worse than the search, time and again, keeps a tenth of the steps."""
+        state = self.state_of(critic=[-9.0, -8, -9, -10], check=[1.0, 2, 1])
+        assert critic_share(state) == min(CRITIC_SHARES) == 0.1
 
-    def test_success_brings_most_of_the_rollouts(self):
+    def test_success_brings_most_of_the_steps(self):
         assert critic_share(self.state_of(critic=[9.0, 8, 9], check=[1.0, 2, 1])) == max(CRITIC_SHARES)
 
-    def test_equal_sources_share_equally_and_only_the_latest_count(self):
-        assert critic_share(self.state_of(critic=[1.0, 2, 3], explore=[1.0, 2, 3])) == pytest.approx(0.5)
+    def test_equal_learners_share_equally_and_only_the_latest_count(self):
         old = [-1e6] * 5
-        assert critic_share(
-            self.state_of(critic=[*old, *range(8)], explore=[*old, *range(8)])
-        ) == pytest.approx(0.5)
+        state = self.state_of(critic=[*old, *range(8)], check=[*old, *range(8)])
+        assert critic_share(state) == pytest.approx(0.5)
 
-    def test_the_order_of_two_sources_with_a_known_lead(self):
+    def test_it_is_the_chance_of_a_known_lead(self):
         """Means 1 and 0, variances 2 each, two rollouts each: Φ(1/√2)."""
-        share = critic_share(self.state_of(critic=[0.0, 2.0], explore=[-1.0, 1.0]))
+        share = critic_share(self.state_of(critic=[0.0, 2.0], check=[-1.0, 1.0]))
         assert share == pytest.approx(0.7602, abs=1e-4)
+
+    def test_numbers_of_any_size_are_compared(self):
+        share = critic_share(self.state_of(critic=[0.0, 2e300], check=[-1e300, 1e300]))
+        assert share == pytest.approx(0.7602, abs=1e-4)
+
+    def test_steps_are_shared_and_not_rollouts(self):
+        """One long rollout of the actor has cost as much as thirty of the search that failed at once."""
+        state = self.state_of(critic=[1.0], explore=[0.0] * 10)
+        assert is_turn_of_critic(state), "one step of eleven"
+        long = make_trajectory([0.0, 0.0], np.zeros((30, 1)), np.zeros((30, 1)), np.zeros(30), horizon=30)
+        memory = state.memory._replace(trajectories=(long, *state.memory.trajectories[1:]))
+        assert not is_turn_of_critic(state._replace(memory=memory)), "thirty steps of forty"
+
+    def test_rollouts_under_way_count_as_average_ones(self):
+        state = self.state_of(explore=[0.0] * 10)
+        assert is_turn_of_critic(state)
+        waiting = Proposal(99, np.zeros(2, np.float32), 0, "noisy")
+        assert is_turn_of_critic(state._replace(pending=(waiting,) * 9))
+        assert not is_turn_of_critic(state._replace(pending=(waiting,) * 11))
+
+    def test_the_average_is_rolled_out_twice_at_first_and_then_in_turn(self):
+        agent = ddopg.DDOPG(Follow(), config=with_critic(**{"incumbent.recheck_share": 0.25}), seed=1)
+        agent.learn(total_episodes=70)
+        purposes = [p for p in agent.state.memory.purposes if p not in ("critic", "noisy")]
+        first = purposes.index("check")
+        assert purposes[first : first + 3].count("check") >= 2
+        assert 0.2 < purposes.count("check") / len(purposes) <= 0.27
+
+    def test_the_average_is_rolled_out_as_it_is_after_the_first_episodes(self):
+        config = with_critic(**{"incumbent.recheck_share": 0.25})
+        state = self.state_of(explore=[0.0] * 10)
+        assert recheck_share(state, config) == 0.25
+        assert recheck_share(state._replace(steps=3 * EVEN_EPISODES - 1), config) == 0
 
 
 def test_networks_of_the_users_own_size_and_policies_without_bounds_work():
@@ -405,43 +438,51 @@ class TestHandingOver:
         return memory
 
     def test_two_rollouts_without_noise_are_needed(self):
-        assert find_best_actor(self.memory_of(("critic", 1.0), ("noisy", 9.0), ("explore", 9.0))) is None
-        found = find_best_actor(self.memory_of(("critic", 1.0), ("noisy", 9.0), ("critic", 3.0)))
+        assert find_best(self.memory_of(("critic", 1.0), ("noisy", 9.0), ("explore", 9.0)), "critic") is None
+        found = find_best(self.memory_of(("critic", 1.0), ("noisy", 9.0), ("critic", 3.0)), "critic")
         assert found.theta[0] == 2, "the better of both"
         assert found.value == pytest.approx(2 - np.sqrt(2) / np.sqrt(2)), "the mean less a standard error"
 
     def test_an_actor_that_gets_better_is_followed(self):
         memory = self.memory_of(*(("critic", float(k)) for k in range(20)))
-        assert find_best_actor(memory).theta[0] == 19
+        assert find_best(memory, "critic").theta[0] == 19
 
     def test_a_decline_is_not_followed(self):
         good, bad = [100.0, 101, 99, 100, 101], [50.0, 49, 51, 50, 49, 51]
         memory = self.memory_of(*(("critic", earned) for earned in (*good, *bad)))
-        assert find_best_actor(memory).theta[0] < len(good)
+        assert find_best(memory, "critic").theta[0] < len(good)
 
     def test_a_newer_policy_that_is_as_good_but_for_luck_is_preferred(self):
         """100 five times, then 99.4 on average with a spread of 2: within a standard error."""
         returns = [100.0] * 5 + [98.0, 102, 97, 101, 99] * 2
-        assert find_best_actor(self.memory_of(*(("critic", v) for v in returns))).theta[0] == 13
+        assert find_best(self.memory_of(*(("critic", v) for v in returns)), "critic").theta[0] == 13
 
     def test_equal_returns_are_no_trouble(self):
         """The mean of equal numbers is rounded, and may lie above all of them."""
         memory = self.memory_of(*[("critic", 0.0)] * 6)
         for k in range(1, 300):
             equal = memory._replace(returns=np.array([-3.0, *[1 / k] * 5]))
-            assert find_best_actor(equal).value < 1 / k
+            assert find_best(equal, "critic").value < 1 / k
 
     def test_one_lucky_rollout_does_not_rule(self):
         """A hundred once, among zeros, and then tens: the tens are better."""
-        returns = [0.0, 0, 0, 30, 0, 0, 0, *[10.0] * ACTOR_WINDOW]
-        assert find_best_actor(self.memory_of(*(("critic", v) for v in returns))).theta[0] >= 7
+        returns = [0.0, 0, 0, 30, 0, 0, 0, *[10.0] * BEST_WINDOW]
+        assert find_best(self.memory_of(*(("critic", v) for v in returns)), "critic").theta[0] >= 7
 
-    def test_of_search_and_actor_the_better_one_is_handed_over(self):
+    @pytest.mark.parametrize(
+        ("estimate", "check", "critic", "handed_over"),
+        [(6.0, 5.0, 4.0, 77), (4.0, 6.0, 5.0, 2), (4.0, 5.0, 6.0, 5)],
+    )
+    def test_the_best_of_estimate_average_and_actor_is_handed_over(
+        self, estimate, check, critic, handed_over
+    ):
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=4)
-        memory = self.memory_of(*[("critic", 5.0)] * 3)
-        for believed, own in ((4.0, False), (6.0, True)):
-            searched = Incumbent(np.full(2, 77.0, np.float32), believed)
-            state = agent.state._replace(
-                memory=memory, critic=begin(np.zeros(2, np.float32)), searched=searched
-            )
-            assert (hand_over(state).incumbent.theta[0] == 77) == own
+        state = agent.state._replace(
+            memory=self.memory_of(*[("check", check)] * 3, *[("critic", critic)] * 3),
+            critic=begin(np.zeros(2, np.float32)),
+            searched=Incumbent(np.full(2, 77.0, np.float32), estimate),
+        )
+        found = hand_over(state)
+        assert found.incumbent.theta[0] == handed_over
+        assert found.incumbent.value == max(estimate, check, critic)
+        assert found.searched is state.searched

@@ -8,12 +8,12 @@ from ddopg.config import Config
 from ddopg.core.memory import Memory
 from ddopg.core.policy_update import Improvement
 from ddopg.core.proposals import recheck_share
-from ddopg.core.state import CRITIC, Incumbent, Proposal, State
+from ddopg.core.state import CHECK, CRITIC, Incumbent, Proposal, State
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import SurrogateData
 
-SPREAD_WINDOW = 20  # rollouts of the critic's actor that say how much returns differ
-ACTOR_WINDOW = 5  # rollouts of the critic's actor that say what it is worth
+SPREAD_WINDOW = 20  # rollouts that say how much returns differ
+BEST_WINDOW = 5  # successive rollouts that say what a policy is worth
 
 
 def choose_incumbent(
@@ -49,32 +49,38 @@ def choose_incumbent(
 
 
 def hand_over(state: State) -> State:
-    """The incumbent is what the search has found, or the critic's actor where its rollouts say that it is better."""
+    """The incumbent is the best of three: the average of the search at its estimate, and, as far as rollouts without
+    noise say what they are worth, the average and the critic's actor at their best."""
     if state.critic is None:
         return state
-    acting, found = find_best_actor(state.memory), state.found_by_search
-    incumbent = acting if acting and acting.value > found.value else found
-    return state._replace(incumbent=incumbent, searched=found)
+    found = state.found_by_search
+    rolled_out = (find_best(state.memory, purpose) for purpose in (CHECK, CRITIC))
+    best = max([found, *filter(None, rolled_out)], key=lambda incumbent: incumbent.value)
+    return state._replace(incumbent=best, searched=found)
 
 
-def find_best_actor(memory: Memory) -> Incumbent | None:
-    """The critic's actor at its best, by its rollouts without noise; None before there are two.
+def find_best(memory: Memory, purpose: str) -> Incumbent | None:
+    """A policy that moves and is rolled out now and then, at its best; None before there are two such rollouts.
 
     Policies of successive rollouts are near each other, so the mean return of some of them says what they are worth,
     with a standard error. Every rollout is judged by itself and one to four before it, by the highest mean less a
     standard error. The newest within one standard error of the best is chosen, or one before it in its window whose
     return was not below the mean: luck has little to say, and a decline is not followed.
 
+    Args:
+        memory: every rollout.
+        purpose: of those that count, `check` or `critic`.
+
     Returns:
         The policy, and the mean less a standard error.
     """
-    rolled = np.flatnonzero([purpose == CRITIC for purpose in memory.purposes])
+    rolled = np.flatnonzero([own == purpose for own in memory.purposes])
     if len(rolled) < 2:
         return None
     size = float(np.max(np.abs(memory.returns[rolled]))) or 1.0
     returns = memory.returns[rolled] / size  # squares of large numbers would overflow
     deviation = deviation_of_neighbours(returns[-SPREAD_WINDOW:])
-    widths = np.arange(2, min(ACTOR_WINDOW, len(rolled)) + 1)
+    widths = np.arange(2, min(BEST_WINDOW, len(rolled)) + 1)
     values = np.full((len(widths), len(rolled)), -np.inf)
     for row, width in zip(values, widths, strict=True):
         windows = np.lib.stride_tricks.sliding_window_view(returns, int(width))
@@ -109,14 +115,14 @@ def _follow_average(
     disappoint: its return was not below what the incumbent is believed to have by more than the spread of returns.
     """
     average = Incumbent(np.asarray(found.ema_params), float(found.at_ema.mean) * sample.reward_scale)
-    if not recheck_share(state, config):
+    if state.critic is not None or not recheck_share(state, config):
         return average
     believed = float(found.at_incumbent.mean)
     kept = Incumbent(state.found_by_search.theta, believed * sample.reward_scale)
     if float(found.at_ema.mean) > believed + float(np.sqrt(found.at_ema.variance / found.at_ema.ess)):
         return average
     newest = _return_of_newest(state, sample, data)
-    if proposal.purpose == "check" and newest > believed - float(found.objective_scale):
+    if proposal.purpose == CHECK and newest > believed - float(found.objective_scale):
         return kept._replace(theta=proposal.theta)
     return kept
 

@@ -15,7 +15,7 @@ import numpy as np
 from ddopg.config import Config
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.state import CRITIC, NOISY, Proposal, State, count_of_search, is_of_search
+from ddopg.core.state import CHECK, CRITIC, NOISY, Proposal, State, count_of_search, is_of_search
 from ddopg.parameters import reflect
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
@@ -23,10 +23,9 @@ from ddopg.support.compilation import in_float32
 MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
 CRITIC_WINDOW = 8  # rollouts of each source that say which of them is better
-CRITIC_SHARES = (0.1, 0.9)  # the least and the most that the critic proposes
-SEARCH_ROLLOUTS = 40  # what a search needs to show what it can do: until then a third is its own
-EVEN_EPISODES = 12  # episodes' worth of steps in which both sources have the same share
-SHARE_WINDOW = 9  # proposals in which it gets its share
+CRITIC_SHARES = (0.1, 0.8)  # the least and the most of the steps that the critic gets
+EVEN_EPISODES = 4  # episodes' worth of steps in which both sources have the same share
+SHARE_WINDOW = 20  # rollouts in which it gets its share
 
 
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
@@ -50,12 +49,13 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if design and not config.search.scale_by_sensitivity:
         spread = config.design.spread * rng.standard_normal(policy.size)
         return proposal("design", initial_params(policy, state.seed) + spread)
-    random, check = rng.random(2) < (_random_share(state, place, config), recheck_share(state, config))
+    drawn_random, drawn_check = rng.random(2)
+    random = drawn_random < _random_share(state, place, config)
     if design or random:
         gain = config.exploration.gain * np.sqrt(outputs)
         return proposal("design" if design else "random", sample_params(rng, scale, gain))
-    if check:
-        return proposal("check", state.ema_params)
+    if _is_check(state, float(drawn_check), config):
+        return proposal(CHECK, state.ema_params)
     noise = config.exploration.noise * np.sqrt(anneal_factor(state, config))
     return proposal("explore", state.centre + sample_params(rng, scale, noise))
 
@@ -72,10 +72,15 @@ def search_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
 
 
 def is_turn_of_critic(state: State) -> bool:
-    """Whether the next proposal is the critic's: it is, where it made less than its share of the latest ones."""
-    latest = state.purposes[-SHARE_WINDOW:]
-    own = len(latest) - count_of_search(latest)
-    return own + 0.5 < critic_share(state) * (len(latest) + 1)
+    """Whether the next proposal is the critic's: it is, where it had less than its share of the latest steps.
+
+    Steps are what rollouts cost. Those under way count as average ones, and so does the next one.
+    """
+    told = [trajectory.length for trajectory in state.memory.trajectories[-SHARE_WINDOW:]]
+    typical = float(np.mean(told))
+    lengths = np.array([*told, *[typical] * len(state.pending)])
+    own = [not is_of_search(purpose) for purpose in state.purposes[-len(lengths) :]]
+    return float(np.sum(lengths[own])) + typical / 2 < critic_share(state) * (np.sum(lengths) + typical)
 
 
 def _propose_actor(proposal: Callable[[str, np.ndarray], Proposal], state: State) -> Proposal:
@@ -117,34 +122,47 @@ def _random_share(state: State, place: int, config: Config) -> float:
 
 
 def critic_share(state: State) -> float:
-    """Share of proposals that the critic makes: how likely they are better than the others, by what came of both.
+    """Share of the steps that the critic gets: how likely its actor is better than the average of the search.
 
-    Φ((mean of the critic's − mean of the others') / standard error) over the latest rollouts of each, never beyond
-    `CRITIC_SHARES`. It is ½ in the first `EVEN_EPISODES`, and at most ⅔ until the search has had `SEARCH_ROLLOUTS`:
-    the search learns from its own rollouts only, the critic from all.
+    Φ((mean of the actor − mean of the average) / standard error) over the latest rollouts of each without noise.
+    It is ½ in the first `EVEN_EPISODES`, and always within `CRITIC_SHARES`: the search learns from its own rollouts
+    only, the critic from all.
     """
-    latest = [
-        [r for p, r in zip(state.memory.purposes, state.memory.returns.tolist(), strict=True) if p in source]
-        for source in ((CRITIC,), ("explore", "check"))
-    ]
-    critic, others = (np.asarray(some[-CRITIC_WINDOW:]) for some in latest)
-    begun = state.steps < EVEN_EPISODES * state.memory.trajectories[0].horizon
-    if begun or min(len(critic), len(others)) < 2:
+    pairs = list(zip(state.memory.purposes, state.memory.returns.tolist(), strict=True))
+    actor, average = (
+        np.asarray([earned for own, earned in pairs if own == purpose][-CRITIC_WINDOW:])
+        for purpose in (CRITIC, CHECK)
+    )
+    if _is_early(state) or min(len(actor), len(average)) < 2:
         return 0.5
-    size = float(max(np.max(np.abs(critic)), np.max(np.abs(others)))) or 1.0
-    critic, others = critic / size, others / size  # squares of large numbers would overflow
-    error = math.sqrt(np.var(critic, ddof=1) / len(critic) + np.var(others, ddof=1) / len(others))
-    lead = float(np.mean(critic) - np.mean(others))
+    size = float(np.max(np.abs([*actor, *average]))) or 1.0  # squares of large numbers would overflow
+    error = math.sqrt(sum(np.var(some / size, ddof=1) / len(some) for some in (actor, average)))
+    lead = float(np.mean(actor / size) - np.mean(average / size))
     z = lead / error if error > 0 else math.copysign(math.inf, lead) if lead else 0.0
-    least, most = CRITIC_SHARES
-    searched = count_of_search(state.memory.purposes)
-    most = most if searched >= SEARCH_ROLLOUTS else 2 / 3
-    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), least, most))
+    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), *CRITIC_SHARES))
+
+
+def _is_early(state: State) -> bool:
+    """Whether both learners are in their first `EVEN_EPISODES`."""
+    return state.steps < EVEN_EPISODES * state.memory.trajectories[0].horizon
 
 
 def recheck_share(state: State, config: Config) -> float:
-    """Share of re-checks: none before the search anneals, while everything changes; the configured one in the end."""
+    """Share of re-checks: none before the search anneals, while everything changes; the configured one in the end.
+
+    Beside a critic it is the configured one after the first episodes: rollouts decide between both.
+    """
+    if state.critic is not None:
+        return 0.0 if _is_early(state) else config.incumbent.recheck_share
     return config.incumbent.recheck_share * max(0.0, 1 - 2 * anneal_factor(state, config))
+
+
+def _is_check(state: State, drawn: float, config: Config) -> bool:
+    """Whether to roll out the average as it is: by chance; beside a critic twice at first, and then in turn."""
+    share = recheck_share(state, config)
+    if state.critic is None or not share:
+        return drawn < share
+    return state.purposes.count(CHECK) < max(2, share * count_of_search(state.purposes))
 
 
 @lru_cache(maxsize=8)

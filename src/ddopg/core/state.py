@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 ADDED = "added"  # the purpose of a trajectory that was not asked for
+CHECK = "check"  # the purpose of a rollout of the moving average
 CRITIC = "critic"  # the purpose of a rollout of the critic's actor
 NOISY = "noisy"  # the purpose of a rollout of the actor with noise, for the critic to learn from
 
