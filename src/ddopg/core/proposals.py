@@ -158,11 +158,11 @@ def recheck_share(state: State, config: Config) -> float:
 
 
 def _is_check(state: State, drawn: float, config: Config) -> bool:
-    """Whether to roll out the average as it is: by chance; beside a critic twice at first, and then in turn."""
+    """Whether to roll out the average as it is: by chance, or beside a critic in turn."""
     share = recheck_share(state, config)
     if state.critic is None or not share:
         return drawn < share
-    return state.purposes.count(CHECK) < max(2, share * count_of_search(state.purposes))
+    return state.purposes.count(CHECK) < share * count_of_search(state.purposes)
 
 
 @lru_cache(maxsize=8)
