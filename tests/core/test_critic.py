@@ -17,6 +17,7 @@ from ddopg.core.memory import Memory, add
 from ddopg.core.proposals import (
     CRITIC_SHARES,
     EVEN_EPISODES,
+    SEARCH_ROLLOUTS,
     critic_share,
     is_turn_of_critic,
     recheck_share,
@@ -339,7 +340,8 @@ class TestLearner:
 
 class TestShare:
     def state_of(self, **returns):
-        """The state after some rollouts of one step each."""
+        """The state after some rollouts of one step each, random policies first."""
+        returns = {"random": [0.0] * SEARCH_ROLLOUTS} | returns
         purposes = tuple(purpose for purpose, some in returns.items() for _ in some)
         values = np.array([earned for some in returns.values() for earned in some])
         path = make_trajectory([0.0, 0.0], [[0.0]], [[0.0]], [0.0], horizon=3)
@@ -354,9 +356,20 @@ class TestShare:
         state = self.state_of(critic=[9.0, 8, 9], check=[1.0, 2, 1])
         assert critic_share(state._replace(steps=3 * EVEN_EPISODES - 1)) == 0.5
 
+    def test_a_search_of_few_rollouts_keeps_a_half(self):
+        leading = {"critic": [9.0, 8, 9], "check": [1.0, 2, 1]}
+        for tried, share in ((SEARCH_ROLLOUTS - 4, 0.5), (SEARCH_ROLLOUTS - 3, max(CRITIC_SHARES))):
+            assert critic_share(self.state_of(random=[0.0] * tried, **leading)) == share
+        behind = {"check": leading["critic"], "critic": leading["check"]}
+        assert critic_share(self.state_of(random=[0.0], **behind)) == min(CRITIC_SHARES)
+
     def test_it_is_a_half_until_both_were_rolled_out_twice_without_noise(self):
         assert critic_share(self.state_of(critic=[100.0], check=[0.0, 0.0])) == 0.5
-        assert critic_share(self.state_of(critic=[100.0, 90.0], check=[0.0])) == 0.5
+        assert critic_share(self.state_of(critic=[100.0, 90.0], check=[0.0], explore=[0.0])) == 0.5
+
+    def test_perturbed_policies_stand_for_the_average_before_it_was_rolled_out_twice(self):
+        state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[-1.0, 1.0])
+        assert critic_share(state) == pytest.approx(0.7602, abs=1e-4)
 
     def test_perturbed_policies_say_nothing_of_the_average_and_noise_nothing_of_the_actor(self):
         state = self.state_of(critic=[1.0, 2, 3], check=[1.0, 2, 3], explore=[-99.0] * 9, noisy=[-9.0] * 9)
@@ -385,14 +398,14 @@ class TestShare:
 
     def test_steps_are_shared_and_not_rollouts(self):
         """One long rollout of the actor has cost as much as thirty of the search that failed at once."""
-        state = self.state_of(critic=[1.0], explore=[0.0] * 10)
+        state = self.state_of(random=[], critic=[1.0], explore=[0.0] * 10)
         assert is_turn_of_critic(state), "one step of eleven"
         long = make_trajectory([0.0, 0.0], np.zeros((30, 1)), np.zeros((30, 1)), np.zeros(30), horizon=30)
         memory = state.memory._replace(trajectories=(long, *state.memory.trajectories[1:]))
         assert not is_turn_of_critic(state._replace(memory=memory)), "thirty steps of forty"
 
     def test_rollouts_under_way_count_as_average_ones(self):
-        state = self.state_of(explore=[0.0] * 10)
+        state = self.state_of(random=[], explore=[0.0] * 10)
         assert is_turn_of_critic(state)
         waiting = Proposal(99, np.zeros(2, np.float32), 0, "noisy")
         assert is_turn_of_critic(state._replace(pending=(waiting,) * 9))
@@ -401,8 +414,8 @@ class TestShare:
     def test_the_average_is_rolled_out_in_turn(self):
         agent = ddopg.DDOPG(Follow(), config=with_critic(**{"incumbent.recheck_share": 0.25}), seed=1)
         agent.learn(total_episodes=70)
-        purposes = [p for p in agent.state.memory.purposes if p not in ("critic", "noisy")]
-        assert 0.2 < purposes.count("check") / len(purposes) <= 0.27
+        purposes = [p for p in agent.state.memory.purposes if p in ("explore", "check")]
+        assert purposes[:8] == ["explore", "explore", "explore", "check"] * 2
 
     def test_the_average_is_rolled_out_as_it_is_after_the_first_episodes(self):
         config = with_critic(**{"incumbent.recheck_share": 0.25})

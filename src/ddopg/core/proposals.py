@@ -15,7 +15,7 @@ import numpy as np
 from ddopg.config import Config
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.state import CHECK, CRITIC, NOISY, Proposal, State, count_of_search, is_of_search
+from ddopg.core.state import CHECK, CRITIC, EXPLORE, NOISY, Proposal, State, count_of_search, is_of_search
 from ddopg.parameters import reflect
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
@@ -24,7 +24,10 @@ MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
 CRITIC_WINDOW = 8  # rollouts of each source that say which of them is better
 CRITIC_SHARES = (0.1, 0.8)  # the least and the most of the steps that the critic gets
-EVEN_EPISODES = 4  # episodes' worth of steps in which both sources have the same share
+EVEN_EPISODES = 4  # episodes' worth of steps in which both have the same share
+SEARCH_ROLLOUTS = (
+    20  # what a search needs to show what it can do: until then at least half of the steps are its own
+)
 SHARE_WINDOW = 20  # rollouts in which it gets its share
 
 
@@ -57,7 +60,7 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if _is_check(state, float(drawn_check), config):
         return proposal(CHECK, state.ema_params)
     noise = config.exploration.noise * np.sqrt(anneal_factor(state, config))
-    return proposal("explore", state.centre + sample_params(rng, scale, noise))
+    return proposal(EXPLORE, state.centre + sample_params(rng, scale, noise))
 
 
 def search_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
@@ -80,7 +83,8 @@ def is_turn_of_critic(state: State) -> bool:
     typical = float(np.mean(told))
     lengths = np.array([*told, *[typical] * len(state.pending)])
     own = [not is_of_search(purpose) for purpose in state.purposes[-len(lengths) :]]
-    return float(np.sum(lengths[own])) + typical / 2 < critic_share(state) * (np.sum(lengths) + typical)
+    had, all_of_them = float(np.sum(lengths[own])), float(np.sum(lengths))
+    return had + typical / 2 < critic_share(state) * (all_of_them + typical)
 
 
 def _propose_actor(proposal: Callable[[str, np.ndarray], Proposal], state: State) -> Proposal:
@@ -125,21 +129,23 @@ def critic_share(state: State) -> float:
     """Share of the steps that the critic gets: how likely its actor is better than the average of the search.
 
     Φ((mean of the actor − mean of the average) / standard error) over the latest rollouts of each without noise.
-    It is ½ in the first `EVEN_EPISODES`, and always within `CRITIC_SHARES`: the search learns from its own rollouts
-    only, the critic from all.
+    Until the average has two, those of perturbed policies count. It is ½ in the first `EVEN_EPISODES`,
+    at most ½ until the search has had `SEARCH_ROLLOUTS`, and always within `CRITIC_SHARES`.
     """
-    pairs = list(zip(state.memory.purposes, state.memory.returns.tolist(), strict=True))
-    actor, average = (
-        np.asarray([earned for own, earned in pairs if own == purpose][-CRITIC_WINDOW:])
-        for purpose in (CRITIC, CHECK)
-    )
+    returns = {
+        purpose: state.memory.returns[[own == purpose for own in state.memory.purposes]][-CRITIC_WINDOW:]
+        for purpose in (CRITIC, CHECK, EXPLORE)
+    }
+    actor, average = returns[CRITIC], returns[CHECK if len(returns[CHECK]) > 1 else EXPLORE]
     if _is_early(state) or min(len(actor), len(average)) < 2:
         return 0.5
     size = float(np.max(np.abs([*actor, *average]))) or 1.0  # squares of large numbers would overflow
     error = math.sqrt(sum(np.var(some / size, ddof=1) / len(some) for some in (actor, average)))
     lead = float(np.mean(actor / size) - np.mean(average / size))
     z = lead / error if error > 0 else math.copysign(math.inf, lead) if lead else 0.0
-    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), *CRITIC_SHARES))
+    least, most = CRITIC_SHARES
+    tried = count_of_search(state.memory.purposes) >= SEARCH_ROLLOUTS
+    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), least, most if tried else 0.5))
 
 
 def _is_early(state: State) -> bool:
@@ -162,7 +168,8 @@ def _is_check(state: State, drawn: float, config: Config) -> bool:
     share = recheck_share(state, config)
     if state.critic is None or not share:
         return drawn < share
-    return state.purposes.count(CHECK) < share * count_of_search(state.purposes)
+    checks = state.purposes.count(CHECK)
+    return checks + 1 <= share * (state.purposes.count(EXPLORE) + checks + 1)
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 ADDED = "added"  # the purpose of a trajectory that was not asked for
+EXPLORE = "explore"  # the purpose of a rollout of a perturbed centre
 CHECK = "check"  # the purpose of a rollout of the moving average
 CRITIC = "critic"  # the purpose of a rollout of the critic's actor
 NOISY = "noisy"  # the purpose of a rollout of the actor with noise, for the critic to learn from
@@ -26,7 +27,7 @@ class Proposal(NamedTuple):
     number: int
     theta: np.ndarray  # (D,)
     seed: int
-    purpose: str = "explore"  # or "design", "random", "check" (of the average), "critic", "noisy", "added"
+    purpose: str = EXPLORE  # or "design", "random", "check" (of the average), "critic", "noisy", "added"
     noise: tuple[float, ...] = ()  # (A,) deviation of the noise on the raw output; empty for none
 
 
