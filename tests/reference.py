@@ -124,6 +124,22 @@ def per_decision(trajectories, policies, rewards, mu, sigma):
     return total
 
 
+def doubly_robust(weights, rewards, taken, values, normalised):
+    """1/N Σᵢ V̂(sᵢ₀) + Σₜ 1/Zₜ Σᵢ wᵢₜ (rᵢₜ + V̂(sᵢₜ₊₁) − Q̂(sᵢₜ, aᵢₜ)), Zₜ = Σᵢ wᵢₜ or N.
+
+    `weights[i]` has a number for every time; the others have one for every step that the episode had.
+    """
+    number = len(weights)
+    total = sum(v[0] for v in values) / number
+    for t in range(len(weights[0])):
+        z = sum(w[t] for w in weights) if normalised else number
+        for w, r, q, v in zip(weights, rewards, taken, values, strict=True):
+            if t < len(r):
+                following = v[t + 1] if t + 1 < len(v) else 0.0
+                total += w[t] * (r[t] + following - q[t]) / z
+    return total
+
+
 def expected_improvement(mean, deviation, best, cells=200_000, width=12.0):
     """∫ max(0, J − b) N(J | μ, σ²) dJ by the midpoint rule."""
     total, step = 0.0, 2 * width * deviation / cells

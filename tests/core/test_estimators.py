@@ -510,3 +510,211 @@ class TestGaussianToy:
         values, slopes = toy_estimates("baselined", 0.0, tuple(np.linspace(-1.0, 1.0, TOY_DRAWS)))
         assert abs(np.mean(values) + 0.16) < 0.03
         assert abs(np.mean(slopes) - 0.8) < 0.06
+
+
+# --- doubly robust --------------------------------------------------------------------------------------
+
+HORIZON, ENDS = (
+    4,
+    (1, 1),
+)  # it is over after four steps, or where the second action is taken in the second state
+
+
+def four_steps(noisy=True):
+    """Every episode of a small world: two states, two actions, up to four steps.
+
+    Returns the log-probability of the dynamics (M,), states and actions (M, 4), which of them happened (M, 4), and
+    the rewards r(s, a) (2, 2), that of the last step included.
+    """
+    rng = np.random.default_rng(7)
+    move = rng.dirichlet([1, 1], size=(2, 2)) if noisy else np.array([[[0, 1.0], [1, 0]], [[1, 0], [0, 1]]])
+    first, pay = (rng.dirichlet([1, 1]) if noisy else np.array([1.0, 0.0])), rng.standard_normal((2, 2))
+    done, open_ = [], [(first[s], [(s, a)]) for s in range(2) for a in range(2)]
+    while open_:
+        p, steps = open_.pop()
+        if len(steps) == HORIZON or steps[-1] == ENDS:
+            done.append((p, steps))
+            continue
+        open_ += [(p * move[steps[-1]][s], [*steps, (s, a)]) for s in range(2) for a in range(2)]
+    done = [(p, steps) for p, steps in done if p > 0]
+    alive = np.array([np.arange(HORIZON) < len(steps) for _, steps in done])
+    padded = np.array([steps + [(0, 0)] * (HORIZON - len(steps)) for _, steps in done])
+    return np.log([p for p, _ in done]), padded[..., 0], padded[..., 1], alive, pay, move
+
+
+def softmax_policy(theta):
+    return np.asarray(jax.nn.log_softmax(jnp.asarray(theta).reshape(2, 2), axis=1))
+
+
+def true_values(pi, pay, move):
+    """Qₜ(s, a) and Vₜ(s) of the policy by recursion from the end, (4, 2, 2) and (4, 2)."""
+    Q, V = np.zeros((HORIZON, 2, 2)), np.zeros((HORIZON + 1, 2))
+    for t in reversed(range(HORIZON)):
+        goes_on = np.ones((2, 2))
+        goes_on[ENDS] = 0.0
+        Q[t] = pay + goes_on * (move @ V[t + 1])
+        V[t] = np.sum(pi * Q[t], axis=1)
+    return Q, V[:HORIZON]
+
+
+class Enumerated:
+    """All episodes, with the weights of a policy against a mixture of two that acted, and some Q̂."""
+
+    def __init__(self, noisy=True, critic=None):
+        self.log_world, self.s, self.a, self.alive, pay, move = four_steps(noisy)
+        target, *acted = (softmax_policy(theta) for theta in ([0.3, -0.7, 1.1, 0.2], *self.acted))
+        self.pi = np.exp(target)
+        Q, V = true_values(self.pi, pay, move)
+        self.truth = float(
+            np.sum(
+                np.exp(self.log_world + np.sum(self.alive * target[self.s, self.a], 1)) * self.returns(pay)
+            )
+        )
+        if critic is not None:
+            Q, V = critic, np.sum(self.pi * critic, axis=-1)
+        time = np.arange(HORIZON)
+        self.rewards = self.alive * pay[self.s, self.a]
+        self.taken, self.values = (self.alive * x for x in (Q[time, self.s, self.a], V[time, self.s]))
+        prefix = [np.cumsum(self.alive * log_pi[self.s, self.a], axis=1) for log_pi in (target, *acted)]
+        log_q = np.logaddexp(*prefix[1:]) - math.log(2)
+        self.log_w, self.p = prefix[0] - log_q, np.exp(self.log_world + log_q[:, -1])
+
+    acted = ([-0.2, 0.4, 0.1, 0.8], [1.0, 0.0, -0.5, 0.5])
+
+    def returns(self, pay):
+        return np.sum(self.alive * pay[self.s, self.a], axis=1)
+
+    def alone(self, log_w, *arrays):
+        """The estimate of Z = N from each episode alone, (M,)."""
+
+        def one(*rows):
+            return E.doubly_robust_return(*(row[None] for row in rows), normalised=False)
+
+        return np.asarray(jax.vmap(one)(*map(jnp.asarray, (log_w, *arrays))))
+
+
+@pytest.mark.usefixtures("float64")
+class TestDoublyRobust:
+    @staticmethod
+    def any_critic(seed=0):
+        return 5 * np.random.default_rng(seed).standard_normal((HORIZON, 2, 2)) + 3
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_it_has_no_bias_whatever_the_critic_says(self, seed):
+        world = Enumerated(critic=self.any_critic(seed))
+        assert np.sum(world.p) == pytest.approx(1)
+        advantages = world.taken - world.values
+        each = world.alone(world.log_w, world.rewards, world.values, advantages)
+        assert np.sum(world.p * each) == pytest.approx(world.truth, abs=TIGHT)
+        assert np.std(each) > 0.5, "one episode says little"
+
+    def test_neither_has_it_with_one_weight_for_a_stretch_of_steps(self):
+        """The first step, then three: all of their Q̂ − V̂, or thrice that of the first one, or of whole paths."""
+        world = Enumerated(critic=self.any_critic())
+        assert not world.alive[:, 2].all(), "some episodes end within the stretch"
+        advantages, ends = world.taken - world.values, np.array([0, 3])
+        stretches = np.stack([world.rewards[:, 0], world.rewards[:, 1:].sum(1)], 1), world.values[:, :2]
+        for rest in (advantages[:, 1:].sum(1), 3 * advantages[:, 1], 0 * advantages[:, 1]):
+            each = world.alone(world.log_w[:, ends], *stretches, np.stack([advantages[:, 0], rest], 1))
+            assert np.sum(world.p * each) == pytest.approx(world.truth, abs=TIGHT)
+        by_end = world.alive[:, 1:].sum(1) * advantages[:, 1]
+        each = world.alone(world.log_w[:, ends], *stretches, np.stack([advantages[:, 0], by_end], 1))
+        assert abs(np.sum(world.p * each) - world.truth) > 1e-3, "a multiple that knows the end has a bias"
+        whole = (x.sum(1, keepdims=True) for x in (world.rewards, world.values[:, :1], advantages))
+        each = world.alone(world.log_w[:, -1:], *whole)
+        assert np.sum(world.p * each) == pytest.approx(world.truth, abs=TIGHT)
+
+    def test_the_true_values_of_a_world_without_noise_leave_no_variance(self):
+        world = Enumerated(noisy=False)
+        advantages = world.taken - world.values
+        each = world.alone(world.log_w, world.rewards, world.values, advantages)
+        np.testing.assert_allclose(each, world.truth, atol=TIGHT)
+        some = np.random.default_rng(0).integers(len(each), size=9)
+        arrays = (jnp.asarray(x[some]) for x in (9 * world.log_w, world.rewards, world.values, advantages))
+        assert E.doubly_robust_return(*arrays) == pytest.approx(world.truth, abs=TIGHT)
+        assert np.std(world.alone(world.log_w, world.rewards, 0 * advantages, 0 * advantages)) > 0.3
+
+    def test_the_true_values_leave_less_variance_in_a_noisy_world_too(self):
+        world = Enumerated()
+
+        def deviation(*control):
+            each = world.alone(world.log_w, world.rewards, *control)
+            return math.sqrt(np.sum(world.p * np.square(each - world.truth)))
+
+        none = np.zeros_like(world.values)
+        assert deviation(world.values, world.taken - world.values) < 0.8 * deviation(none, none)
+
+    def test_without_a_critic_it_is_the_estimate_by_weights_alone(self):
+        world, counts = Enumerated(), jnp.arange(5.0)
+        log_w, rewards = jnp.asarray(world.log_w[:5]), jnp.asarray(world.rewards[:5])
+        none = jnp.zeros_like(rewards)
+        found = E.doubly_robust_return(log_w, rewards, none, none, counts, 1e-3)
+        assert found == E.per_decision_return(log_w, rewards, counts, 1e-3)
+        plain = sum(E.importance_sampling_return(log_w[:, t], rewards[:, t], counts) for t in range(HORIZON))
+        found = E.doubly_robust_return(log_w, rewards, none, none, counts, normalised=False)
+        assert found == pytest.approx(float(plain), rel=1e-15)
+
+    @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
+    @pytest.mark.parametrize("normalised", [True, False])
+    def test_it_is_that_of_the_oracle(self, normalised, dtype):
+        world, often = Enumerated(critic=100 * self.any_critic()), np.array([1, 2, 0, 3])
+        some = np.random.default_rng(1).choice(len(world.p), 4, replace=False)
+        assert len({*world.alive[some].sum(1)}) > 1
+        lists = [
+            [row[: steps.sum()].tolist() for row, steps in zip(array[some], world.alive[some], strict=True)]
+            for array in (world.rewards, world.taken, world.values)
+        ]
+        rows = np.repeat(np.arange(4), often)
+        weights = np.exp(world.log_w[some])[rows].tolist()
+        slow = reference.doubly_robust(weights, *([part[i] for i in rows] for part in lists), normalised)
+        arrays = world.log_w, world.rewards, world.values, world.taken - world.values
+        fast = E.doubly_robust_return(
+            *(jnp.asarray(x[some], dtype) for x in arrays), jnp.asarray(often, dtype), normalised=normalised
+        )
+        assert fast.dtype == dtype
+        assert fast == pytest.approx(slow, rel=TIGHT if dtype == jnp.float64 else 1e-5)
+
+    def test_its_slope_at_the_policy_that_acted_is_the_deterministic_policy_gradient(self):
+        """s′ = 0.9 s + a, r = −s² − a²/5, a = θ₀ s + θ₁: with the true Q it is the slope of the true return."""
+        theta, starts, length = jnp.array([-0.4, 0.1]), jnp.array([1.0, -0.5, 0.3]), 6
+
+        def follow(theta, s, steps):
+            """States, actions and the return of the policy."""
+            seen, done, total = [], [], 0.0
+            for _ in range(steps):
+                a = theta[0] * s + theta[1]
+                seen, done, total = [*seen, s], [*done, a], total - s**2 - a**2 / 5
+                s = 0.9 * s + a
+            return jnp.array(seen), jnp.array(done), total
+
+        def Q(t, s, a):
+            return -(s**2) - a**2 / 5 + follow(theta, 0.9 * s + a, length - 1 - t)[2]
+
+        s, a = (jnp.stack(x) for x in zip(*(follow(theta, s0, length)[:2] for s0 in starts), strict=True))
+        taken = jnp.stack([Q(t, s[:, t], a[:, t]) for t in range(length)], 1)
+
+        def estimate(at, normalised):
+            own = at[0] * s + at[1]
+            log_w = jnp.cumsum(-0.5 * jnp.square((a - own) / 0.3), axis=1)
+            values = jnp.stack([Q(t, s[:, t], own[:, t]) for t in range(length)], 1)
+            return E.doubly_robust_return(
+                log_w, -(s**2) - a**2 / 5, values, taken - values, normalised=normalised
+            )
+
+        truth = jax.grad(lambda at: jnp.mean(jnp.stack([follow(at, s0, length)[2] for s0 in starts])))(theta)
+        for normalised in (True, False):
+            np.testing.assert_allclose(jax.grad(estimate)(theta, normalised), truth, rtol=1e-8)
+        assert np.all(np.abs(truth) > 0.1)
+
+    def test_steps_after_the_end_and_padding_rows_have_no_influence(self):
+        world = Enumerated(critic=self.any_critic())
+        arrays = [world.log_w, world.rewards, world.values, world.taken - world.values]
+        short = np.flatnonzero(~world.alive[:, -1])[:3]
+        few = [jnp.asarray(x[short]) for x in arrays]
+        padded = [jnp.pad(x, ((0, 2), (0, 0)), constant_values=50.0) for x in few]
+        longer = [jnp.pad(few[0], ((0, 0), (0, 3)), "edge"), *(jnp.pad(x, ((0, 0), (0, 3))) for x in few[1:])]
+        counts = jnp.array([1.0, 1, 1, 0, 0])
+        for normalised in (True, False):
+            alone = float(E.doubly_robust_return(*few, normalised=normalised))
+            assert E.doubly_robust_return(*padded, counts, normalised=normalised) == pytest.approx(alone)
+            assert E.doubly_robust_return(*longer, normalised=normalised) == pytest.approx(alone)

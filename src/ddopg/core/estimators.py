@@ -220,6 +220,56 @@ def per_decision_return(
     return jnp.sum(shares * rewards)
 
 
+def doubly_robust_return(
+    log_w: Array,
+    rewards: Array,
+    values: Array,
+    advantages: Array,
+    counts: Array | None = None,
+    epsilon: float = 0.0,
+    normalised: bool = True,
+) -> Array:
+    """Ĵ(θ) = 1/N Σᵢ V̂(sᵢ₀) + Σₜ 1/Zₜ Σᵢ w̃ᵢₜ (rᵢₜ + V̂(sᵢₜ₊₁) − Q̂(sᵢₜ, aᵢₜ)), V̂(s) = E[Q̂(s, a)], a ~ π_θ(·|s).
+
+    Per-decision importance sampling with Q̂ as control variate (Jiang and Li, 2016). Q̂ may be any function, of the
+    time and of θ too. Without it this is the estimate by weights alone. With Zₜ = N there is no bias whatever Q̂ is:
+    the past weights V̂(sₜ) and Q̂(sₜ, aₜ) alike, and the policy's own action is V̂(sₜ) on average. With the true Q̂ of a
+    world without noise every bracket is 0, and no weight matters. Zₜ = Σᵢ w̃ᵢₜ has a bias that falls as 1/N.
+
+    With one weight for a stretch of steps the bracket is the sum of theirs, R + V̂(s′) − V̂(s) − Σ (Q̂ − V̂): s is where
+    the stretch begins, s′ where the next one does. Nothing follows the end of an episode, V̂(s′) = 0, and a time limit
+    is an end here: the return goes no further. Where only some steps of a stretch are looked at, any fixed multiple
+    of their Q̂ − V̂ leaves the estimate without bias; a multiple that depends on when the episode ends does not.
+
+    Args:
+        log_w: log importance weights of each trajectory up to the end of each stretch, (N, K).
+        rewards: of each stretch, (N, K).
+        values: V̂ of the state in which each stretch begins, (N, K); 0 after the end.
+        advantages: Σ (Q̂(s, a) − V̂(s)) over the steps of each stretch, (N, K); 0 after the end.
+        counts: how often each trajectory stands in the sample, (N,); None means once each.
+        epsilon: added to the denominator, as the released code does; 0 leaves the formula as printed.
+        normalised: Zₜ = Σᵢ w̃ᵢₜ, else Zₜ = N.
+    """
+    unexplained = subtract_control_variate(rewards, values, advantages)
+    number = rewards.shape[0] if counts is None else jnp.sum(counts)
+    start = _sum(counts, values[:, 0]) / number
+    if normalised:
+        return start + per_decision_return(log_w, unexplained, counts, epsilon)
+    return start + jnp.sum(jax.vmap(importance_sampling_return, (1, 1, None))(log_w, unexplained, counts))
+
+
+def subtract_control_variate(rewards: Array, values: Array, advantages: Array) -> Array:
+    """R + V̂(s′) − V̂(s) − Σ (Q̂ − V̂) of each stretch (N, K): what a critic did not foresee.
+
+    Args:
+        rewards: of each stretch, (N, K).
+        values: V̂ of the state in which each stretch begins, (N, K); 0 after the end.
+        advantages: Σ (Q̂(s, a) − V̂(s)) over the steps of each stretch, (N, K).
+    """
+    following = jnp.pad(values[:, 1:], ((0, 0), (0, 1)))
+    return rewards + following - values - advantages
+
+
 def weighted_gradient(log_w: Array, scores: Array, R: Array, counts: Array | None = None) -> Array:
     """∇Ĵ_WIS = 1/Z Σᵢ w(τᵢ,θ) [Σₜ ∇log π(aₜ|sₜ; θ)] [R(τᵢ) − Ĵ_WIS(θ)].  Proposition 1.
 
