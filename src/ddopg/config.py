@@ -124,7 +124,8 @@ class SurrogateConfig:
     estimator: str = "weighted"
     """Of Eq. (14): `weighted` has Z = Σw (and thereby a baseline, Proposition 1); `importance_sampling` has Z = N;
     `baselined` is Z = N with the optimal baseline of the return; `gradient_baselined` is the same with a gradient
-    that has its own optimal baseline. The table is `core.surrogate.ESTIMATORS`."""
+    that has its own optimal baseline; `doubly_robust` is `weighted` with the critic as control variate, where there
+    is one. The table is `core.surrogate.ESTIMATORS`."""
     initial_state_correction: bool = False
     """Subtract from the rewards what a linear function of the first observation explains of them, beside what the
     policies explain."""
@@ -317,6 +318,11 @@ class Config:
             ),
             "exploration.noise, search.saturation_penalty, design.constants and the search beside a critic are "
             "measured by what parameters do; set search.scale_by_sensitivity",
+        )
+        require(
+            self.surrogate.estimator != "doubly_robust" or self.critic.updates > 0,
+            "surrogate.estimator doubly_robust rests on a critic, and critic.updates is 0; set critic.updates, or "
+            "choose another estimator",
         )
         require(
             not self.incumbent.recheck_share or (self.annealing.episodes > 0 and self.incumbent.ema_rate > 0),

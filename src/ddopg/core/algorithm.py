@@ -199,7 +199,8 @@ def build_surrogate_data(
         selection, search_scale(state, policy, config), choose_reward_scale(state.memory, selection)
     )
     start = _choose_start(state, selection, config)
-    data, cache = prepare(state.memory, sample, start, policy, config, cache)
+    critic = state.critic if config.surrogate.estimator == "doubly_robust" else None
+    data, cache = prepare(state.memory, sample, start, policy, config, cache, critic)
     return Surrogate(sample, start, data, cache)
 
 

@@ -93,6 +93,23 @@ def value(network: Networks, features: Array, actions: Array) -> Array:
     return (weights @ x + bias[:, None])[0]
 
 
+def both_values(networks: Networks, features: Array, actions: Array) -> Array:
+    """Q(s, a) of both networks, in scales and less the zero, (2, M).
+
+    Args:
+        networks: weights and biases of both.
+        features: standardised observations, (M, O).
+        actions: in action scales, (M, A).
+    """
+    each = [jax.tree.map(lambda leaf, j=j: leaf[j], networks) for j in range(2)]
+    return jnp.stack([value(one, features.T, actions.T) for one in each])
+
+
+def standardise(observations: Array, mean: Array, deviation: Array) -> Array:
+    """What the networks see of observations (M, O), within `LARGEST` deviations (O,) of their mean (O,)."""
+    return jnp.clip((observations - mean[None, :]) / deviation[None, :], -LARGEST, LARGEST)
+
+
 def td_target(reward: Array, ends: Array, after: Array, bonus: Array, discount: float) -> Array:
     """y = r + γ (1 − end) (min_j Q̄ⱼ(s′, a′) + bonus): what a step is worth, by the less hopeful of both networks.
 
@@ -197,12 +214,8 @@ def _sample(key: Array, transitions: Transitions, policy: Policy) -> Batch:
     after = jnp.minimum(rows + 1, transitions.rewards.shape[0] - 1)
     actions = transitions.actions[rows] / jnp.asarray(policy.action_scale)[None, :]
     seen, seen_after = transitions.observations[rows], transitions.observations[after]
-
-    def standardise(observations: Array) -> Array:
-        features = (observations - transitions.mean[None, :]) / transitions.deviation[None, :]
-        return jnp.clip(features, -LARGEST, LARGEST)
-
-    features, features_after = standardise(seen), standardise(seen_after)
+    moments = transitions.mean, transitions.deviation
+    features, features_after = standardise(seen, *moments), standardise(seen_after, *moments)
     raw = policy.on_standardised is None
     return Batch(
         features=features,
@@ -218,21 +231,15 @@ def _sample(key: Array, transitions: Transitions, policy: Policy) -> Batch:
     )
 
 
-def _both(networks: Networks, features: Array, actions: Array) -> Array:
-    """The values of both networks, (2, M)."""
-    each = [jax.tree.map(lambda leaf, j=j: leaf[j], networks) for j in range(2)]
-    return jnp.stack([value(one, features.T, actions.T) for one in each])
-
-
 def _improve_networks(critic: Critic, batch: Batch, policy: Policy, config: CriticConfig) -> Critic:
     """One step of Adam on Σⱼ mean (Qⱼ(s, a) − y)², and of the slow copies towards the networks."""
     answers, log_p = _draw(policy, critic.actor, batch.inputs_after, batch.noise_after)
-    after = _both(critic.targets, batch.features_after, answers) + batch.zero
+    after = both_values(critic.targets, batch.features_after, answers) + batch.zero
     bonus = -jnp.exp(critic.actor.log_temperature) * log_p
     target = td_target(batch.rewards, batch.ends, after, bonus, config.discount) - batch.zero
 
     def loss(networks: Networks) -> Array:
-        errors = _both(networks, batch.features, batch.actions) - target[None, :]
+        errors = both_values(networks, batch.features, batch.actions) - target[None, :]
         return jnp.sum(jnp.mean(jnp.square(errors), axis=1))
 
     updates, opt_state = _optimiser(config).update(jax.grad(loss)(critic.networks), critic.opt_state)
@@ -247,7 +254,7 @@ def _improve_actor(critic: Critic, batch: Batch, policy: Policy, config: CriticC
 
     def loss(actor: Actor) -> tuple[Array, Array]:
         answers, log_p = _draw(policy, actor, batch.inputs, batch.noise)
-        values = jnp.min(_both(critic.networks, batch.features, answers), axis=0)
+        values = jnp.min(both_values(critic.networks, batch.features, answers), axis=0)
         return jnp.mean(temperature * log_p - values), jnp.mean(log_p)
 
     gradient, log_p = jax.grad(loss, has_aux=True)(critic.actor)

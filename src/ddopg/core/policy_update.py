@@ -13,6 +13,7 @@ import optax
 from jax import Array
 
 from ddopg.config import Config, IncumbentConfig, RestartConfig, SearchConfig, SurrogateConfig
+from ddopg.core.control_variate import make_data_fn
 from ddopg.core.optimisers import OPTIMISERS, OptState, Search, maximise, precondition
 from ddopg.core.param_scaling import raw_output_size
 from ddopg.core.surrogate import (
@@ -95,17 +96,19 @@ def improve(inputs: UpdateInputs, policy: Policy, config: UpdateConfig) -> Impro
     data, anneal_factor = inputs.data, inputs.anneal_factor
     centre, ema_params = jnp.asarray(inputs.centre), jnp.asarray(inputs.ema_params)
     log_weights = make_log_weights_fn(policy, data, config.surrogate)
-    judge = partial(estimate, data=data, return_bound=inputs.return_bound, config=config.surrogate)
+    data_at = make_data_fn(policy, data)
+    judge = partial(estimate, return_bound=inputs.return_bound, config=config.surrogate)
     stored = stored_returns(data, config.surrogate)
-    objective_scale = choose_objective_scale(judge(log_weights(centre)), data, inputs.return_bound, config)
+    here = log_weights(centre), data_at(centre)
+    objective_scale = choose_objective_scale(judge(*here), data, inputs.return_bound, config)
     margin = objective_scale / anneal_factor
-    start = restart_from_best(centre, log_weights(centre), stored, data, margin, inputs.starting, config)
+    start = restart_from_best(centre, here, stored, margin, inputs.starting, config)
     pace = jnp.sqrt(anneal_factor)
     scale = pace * inputs.param_scale
 
     def value(step: Array) -> Array:
         theta = start + pace * inputs.param_scale * step
-        known = add_score_norms(policy, theta, scale, data, config.surrogate)
+        known = add_score_norms(policy, theta, scale, data_at(theta), config.surrogate)
         gain = objective_value(log_weights(theta), known, objective_scale, jnp.max(stored), config.surrogate)
         return gain - anneal_factor * saturation_penalty(theta, inputs.param_scale, data, policy, config)
 
@@ -115,14 +118,13 @@ def improve(inputs: UpdateInputs, policy: Policy, config: UpdateConfig) -> Impro
     rate = config.incumbent.ema_rate * pace
     ema_params = jnp.where(restarted, search.theta, ema_params + rate * (search.theta - ema_params))
     policies = (search.theta, ema_params, inputs.incumbent)
-    at_centre, at_ema, at_incumbent = (judge(log_weights(theta)) for theta in policies)
+    at_centre, at_ema, at_incumbent = (judge(log_weights(theta), data_at(theta)) for theta in policies)
     best = None
     if config.incumbent.rule == "estimate":
-        log_w = log_weights(inputs.incumbent)
-        index, better = find_best_stored(log_w, stored, objective_scale, data, config.surrogate)
-        best = StoredPolicy(
-            data.thetas[index], judge(stored_log_weights(data, config.surrogate)[index]), better
-        )
+        known, log_w = data_at(inputs.incumbent), log_weights(inputs.incumbent)
+        index, better = find_best_stored(log_w, stored, objective_scale, known, config.surrogate)
+        of_best = stored_log_weights(data, config.surrogate)[index], data.at_stored(index)
+        best = StoredPolicy(data.thetas[index], judge(*of_best), better)
     return Improvement(search, at_centre, ema_params, at_ema, at_incumbent, objective_scale, best)
 
 
@@ -135,19 +137,21 @@ def find_best_stored(
         log_w: log-weights of the incumbent, (N, K).
         stored: the estimate of every stored policy, (N,).
         objective_scale: the return that counts as one.
-        data: the selected trajectories.
+        data: the selected trajectories, as they are known at the incumbent.
         config: names the objective.
 
     Returns:
         Its row i, and whether its objective is higher than that of the incumbent.
     """
 
-    def value(log_w: Array) -> Array:
+    def value(log_w: Array, data: SurrogateData) -> Array:
         return objective_value(log_w, data, objective_scale, jnp.max(stored), config)
 
-    values = jnp.where(data.counts > 0, jax.vmap(value)(stored_log_weights(data, config)), -jnp.inf)
+    each = jax.vmap(lambda log_w, i: value(log_w, data.at_stored(i)))
+    of_stored = each(stored_log_weights(data, config), jnp.arange(len(stored)))
+    values = jnp.where(data.counts > 0, of_stored, -jnp.inf)
     best = jnp.argmax(values)
-    return best, values[best] > value(log_w)
+    return best, values[best] > value(log_w, data)
 
 
 def init_opt_state(size: int, config: Config) -> tuple[Array, ...]:
@@ -182,9 +186,8 @@ def choose_objective_scale(
 
 def restart_from_best(
     centre: Array,
-    log_w: Array,
+    here: tuple[Array, SurrogateData],
     stored: Array,
-    data: SurrogateData,
     margin: Array,
     starting: Array,
     config: UpdateConfig,
@@ -193,17 +196,17 @@ def restart_from_best(
 
     Args:
         centre: where the search stands, (D,).
-        log_w: its log-weights, (N, K).
+        here: its log-weights (N, K), and the data as they are known there.
         stored: the estimate of every stored policy, (N,).
-        data: the selected trajectories.
         margin: the return that counts as a clear difference.
         starting: the initial design has just been completed: the best stored policy is taken anyway.
         config: `restart.threshold`; 0 stays at the centre.
     """
     if not config.restart.threshold:
         return centre
-    best, here = jnp.argmax(stored), surrogate_return(log_w, data, config.surrogate)
-    better = stored[best] - here > config.restart.threshold * margin
+    best, (log_w, data) = jnp.argmax(stored), here
+    lead = stored[best] - surrogate_return(log_w, data, config.surrogate)
+    better = lead > config.restart.threshold * margin
     return jnp.where(starting | better, data.thetas[best], centre)
 
 

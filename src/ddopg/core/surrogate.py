@@ -17,6 +17,7 @@ from jax import Array
 from ddopg.config import SurrogateConfig
 from ddopg.core import estimators
 from ddopg.core.acquisitions import OBJECTIVES, Belief
+from ddopg.core.control_variate import sum_over_stretches
 from ddopg.core.replay import act_along
 from ddopg.core.time_grid import SubsampledTrajectory
 from ddopg.core.types import Estimate, SurrogateData
@@ -135,11 +136,22 @@ def gradient_baselined(log_w: Array, data: SurrogateData, config: SurrogateConfi
     return value + climbed - jax.lax.stop_gradient(climbed)
 
 
+def doubly_robust(log_w: Array, data: SurrogateData, config: SurrogateConfig) -> Array:
+    """`weighted` with the critic as control variate, where there is one: `data` knows V̂ at the policy in question."""
+    if data.control is None:
+        return weighted(log_w, data, config)
+    values, advantages = sum_over_stretches(data.control, log_w.shape[1])
+    return estimators.doubly_robust_return(
+        log_w, data.rewards, values, advantages, data.counts, config.epsilon
+    )
+
+
 ESTIMATORS: dict[str, Callable[[Array, SurrogateData, SurrogateConfig], Array]] = {
     "weighted": weighted,
     "importance_sampling": importance_sampling,
     "baselined": baselined,
     "gradient_baselined": gradient_baselined,
+    "doubly_robust": doubly_robust,
 }
 """Name in the configuration (`surrogate.estimator`) → estimator."""
 
@@ -346,8 +358,9 @@ def stored_log_weights(data: SurrogateData, config: SurrogateConfig) -> Array:
 
 def stored_returns(data: SurrogateData, config: SurrogateConfig) -> Array:
     """Ĵ(θᵢ) of every stored policy (N,), from the table: nothing is computed twice. −∞ for rows of padding."""
-    each = jax.vmap(lambda log_w: surrogate_return(log_w, data, config))
-    return jnp.where(data.counts > 0, each(stored_log_weights(data, config)), -jnp.inf)
+    each = jax.vmap(lambda log_w, i: surrogate_return(log_w, data.at_stored(i), config))
+    of_stored = each(stored_log_weights(data, config), jnp.arange(len(data.counts)))
+    return jnp.where(data.counts > 0, of_stored, -jnp.inf)
 
 
 def fisher(policy: Policy, theta: Array, data: SurrogateData, config: SurrogateConfig) -> Array:

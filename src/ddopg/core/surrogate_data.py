@@ -13,13 +13,15 @@ from jax import Array
 
 from ddopg.config import Config, SurrogateConfig
 from ddopg.core import estimators
+from ddopg.core.control_variate import judge_paths, make_control_variate, make_values_fn, sum_over_stretches
+from ddopg.core.critic import Critic
 from ddopg.core.log_likelihood_cache import CacheKey, LogLikelihoodCache
 from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import scale_params
 from ddopg.core.selection import Selection
 from ddopg.core.surrogate import length_scales, log_likelihoods
 from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride, cut_replayed, find_real_steps
-from ddopg.core.types import HostOrDevice, SurrogateData
+from ddopg.core.types import ControlVariate, HostOrDevice, SurrogateData
 from ddopg.policies import Policy
 
 POLICY_EFFECT_VARIANCE = (
@@ -46,6 +48,7 @@ class Inputs(NamedTuple):
     slots: HostOrDevice  # (N,) of the selected trajectories; any for rows of padding
     counts: HostOrDevice  # (N,)
     paths: SubsampledTrajectory  # stacked, N rows
+    control: ControlVariate | None = None  # without what it says of these paths
 
 
 def prepare(
@@ -55,6 +58,7 @@ def prepare(
     policy: Policy,
     config: Config,
     cache: LogLikelihoodCache | None = None,
+    critic: Critic | None = None,
 ) -> tuple[SurrogateData, LogLikelihoodCache]:
     """Stack the selected trajectories to N_max rows and complete their table of log-likelihoods.
 
@@ -65,6 +69,7 @@ def prepare(
         policy: the policy class.
         config: the whole configuration.
         cache: what was computed before; one that does not fit is not used.
+        critic: the control variate, where the estimator has one.
 
     Returns:
         The data, and the cache to hand in next time.
@@ -86,7 +91,8 @@ def prepare(
         paths, real = cut_replayed(paths, grid), None
     else:
         real = find_real_steps(paths, grid)
-    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths)
+    control = None if critic is None else make_control_variate(critic, memory, grid, sample.reward_scale)
+    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths, control)
     return _surrogate_data(inputs, policy, config.surrogate)._replace(real=real), cache
 
 
@@ -177,12 +183,12 @@ def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> 
     ]  # a row of padding repeats some other and counts 0 times
     inverse_temperature = jnp.ones((), log_p.dtype)
     rewards = paths.rewards
+    control = None if inputs.control is None else judge_paths(inputs.control, paths, policy)
     if config.ess_share:
         at = jax.vmap(partial(log_likelihoods, policy, inputs.centre, config=config))(paths)
         inverse_temperature = fit_inverse_temperature(log_p[..., -1], at[..., -1], counts, config.ess_share)
     if config.initial_state_correction:
-        policies = scale_params(paths.thetas, inputs.param_scale[None, :])
-        rewards = subtract_initial_state_effect(rewards, paths.observations[:, 0], policies, counts)
+        rewards = _correct_rewards(inputs, control, policy)
     mixture = jax.vmap(partial(estimators.log_mixture, epsilon=config.epsilon), in_axes=(2, None), out_axes=1)
     log_q = mixture(inverse_temperature * log_p, counts)
     return SurrogateData(
@@ -196,4 +202,18 @@ def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> 
         counts=counts,
         inverse_temperature=inverse_temperature,
         times=paths.times,
+        control=control,
     )
+
+
+def _correct_rewards(inputs: Inputs, control: ControlVariate | None, policy: Policy) -> Array:
+    """The rewards (N, K) without the effect of the start; with a critic, that on what it did not foresee."""
+    paths, rewards = inputs.paths, inputs.paths.rewards
+    policies = scale_params(paths.thetas, inputs.param_scale[None, :])
+    starts = paths.observations[:, 0]
+    if control is None:
+        return subtract_initial_state_effect(rewards, starts, policies, inputs.counts)
+    values = make_values_fn(control, paths.observations, paths.step_counts, policy)(inputs.centre)
+    terms = sum_over_stretches(control._replace(values=values), rewards.shape[1])
+    unforeseen = estimators.subtract_control_variate(rewards, *terms)
+    return rewards + subtract_initial_state_effect(unforeseen, starts, policies, inputs.counts) - unforeseen

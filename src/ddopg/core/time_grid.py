@@ -159,6 +159,12 @@ def choose_times(horizon: int, decisions: int, stride: int) -> np.ndarray:
     return np.minimum(np.concatenate([np.arange(min(dense, number)), late]), horizon)
 
 
+def stretch_lengths(grid: TimeGrid) -> np.ndarray:
+    """The steps that each compared one stands for (T,), if the episode goes on: at most the stride."""
+    times = choose_times(grid.horizon, grid.decisions, grid.stride)
+    return np.minimum(np.diff(np.append(times, grid.horizon)), grid.stride)
+
+
 def choose_stride(longest: int, decisions: int) -> int:
     """The stride of the later comparisons at which the longest episode so far has at most `decisions` of them."""
     late = decisions - decisions // 2

@@ -57,6 +57,7 @@ def collect_transitions(memory: Memory, discount: float, capacity: int = CAPACIT
     starts = np.flatnonzero(known)
     to_come = np.concatenate([returns_to_come(t.rewards[: t.length], discount) for t in chosen])
     scale = _root_mean_square(to_come) / VALUES_SPAN
+    mean, deviation = _moments(observations)
     return Transitions(
         observations=_pad(observations, room),
         actions=_pad(actions, room),
@@ -65,11 +66,21 @@ def collect_transitions(memory: Memory, discount: float, capacity: int = CAPACIT
         known=_pad(starts.astype(np.int32), room),
         number=np.int32(len(starts)),
         steps=np.int32(steps),
-        mean=jnp.asarray(observations.mean(axis=0, dtype=np.float64), np.float32),
-        deviation=jnp.asarray(deviation_of(observations.astype(np.float64)), np.float32),
+        mean=mean,
+        deviation=deviation,
         log_scale=jnp.asarray(np.log(scale), np.float32),
         zero=jnp.asarray(np.mean(to_come / scale), np.float32),
     )
+
+
+def observation_moments(memory: Memory, capacity: int = CAPACITY) -> tuple[jax.Array, jax.Array]:
+    """Mean and deviation (O,) of the observations that the critic learns from.
+
+    Args:
+        memory: every trajectory.
+        capacity: the most steps that are held.
+    """
+    return _moments(np.concatenate([t.observations[: t.length] for t in _choose_latest(memory, capacity)]))
 
 
 def returns_to_come(rewards: np.ndarray, discount: float) -> np.ndarray:
@@ -115,6 +126,11 @@ def _rows_of(trajectory: Trajectory) -> tuple[np.ndarray, ...]:
         ends,
         known,
     )
+
+
+def _moments(observations: np.ndarray) -> tuple[jax.Array, jax.Array]:
+    mean = jnp.asarray(observations.mean(axis=0, dtype=np.float64), np.float32)
+    return mean, jnp.asarray(deviation_of(observations.astype(np.float64)), np.float32)
 
 
 def _pad(rows: np.ndarray, room: int) -> jax.Array:

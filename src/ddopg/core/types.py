@@ -82,6 +82,23 @@ def is_same_experience(one: Trajectory, other: Trajectory) -> bool:
     )
 
 
+class ControlVariate(NamedTuple):
+    """What a critic says of the selected trajectories, for `estimators.doubly_robust_return`.
+
+    It is discounted in its own way, and has pay for entropy in it: any function does, the better one does more.
+    """
+
+    networks: Any  # both of the critic's
+    mean: Array  # (O,) of the observations
+    deviation: Array  # (O,) of the observations
+    units: Array  # (T,) what counts as one in the networks at each time compared, in reward scales
+    zero: Array  # () what counts as zero in the networks, in units
+    lengths: Array  # (T,) steps that each compared one stands for, if the episode goes on
+    taken: Array | None = None  # (N, T) Q̂ of each step compared; 0 after the end
+    stored: Array | None = None  # (N, N, T) V̂ of each path (column) under each policy (row); 0 after the end
+    values: Array | None = None  # (N, T) V̂ at the policy in question
+
+
 class SurrogateData(NamedTuple):
     """The selected trajectories, stacked and padded to N rows: all that the surrogate knows.
 
@@ -105,11 +122,18 @@ class SurrogateData(NamedTuple):
         None  # (N, K) squared, at the policy in question, where an estimator asks for them
     )
     times: Array | None = None  # (N, T) the steps compared, where a policy with a memory sees all (N, H, O)
+    control: ControlVariate | None = None  # where an estimator asks for it, and there is a critic
 
     @property
     def returns(self) -> Array:
         """R(τ), (N,)."""
         return self.rewards.sum(axis=-1)
+
+    def at_stored(self, index: Array) -> SurrogateData:
+        """The same with V̂ under the stored policy of that row, where there is a critic."""
+        if self.control is None or self.control.stored is None:
+            return self
+        return self._replace(control=self.control._replace(values=self.control.stored[index]))
 
 
 class Estimate(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ddopg.config import SurrogateConfig
 from ddopg.core.algorithm import build_surrogate_data
+from ddopg.core.control_variate import make_data_fn
 from ddopg.core.param_scaling import scale_params
 from ddopg.core.policy_building import build_policy
 from ddopg.core.seeding import make_rng
@@ -266,4 +267,4 @@ def _scale(thetas: np.ndarray, param_scale: np.ndarray) -> np.ndarray:
 @partial(jax.jit, static_argnames=("policy", "config"))
 def _believe(policy: Policy, config: SurrogateConfig, theta: jax.Array, data: SurrogateData) -> Estimate:
     """What the run's own surrogate says of θ."""
-    return estimate(log_weights(policy, theta, data, config), data, 1.0, config)
+    return estimate(log_weights(policy, theta, data, config), make_data_fn(policy, data)(theta), 1.0, config)
