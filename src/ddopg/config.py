@@ -308,21 +308,15 @@ class Config:
 
     def __post_init__(self) -> None:
         require(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
+        measured = self.exploration.noise, self.search.saturation_penalty, self.design.constants
         require(
-            self.search.scale_by_sensitivity
-            or not (
-                self.exploration.noise
-                or self.search.saturation_penalty
-                or self.design.constants
-                or self.critic.updates
-            ),
+            self.search.scale_by_sensitivity or not any((*measured, self.critic.updates)),
             "exploration.noise, search.saturation_penalty, design.constants and the search beside a critic are "
             "measured by what parameters do; set search.scale_by_sensitivity",
         )
         require(
             self.surrogate.estimator != "doubly_robust" or self.critic.updates > 0,
-            "surrogate.estimator doubly_robust rests on a critic, and critic.updates is 0; set critic.updates, or "
-            "choose another estimator",
+            "surrogate.estimator doubly_robust rests on a critic; set critic.updates, or choose another estimator",
         )
         require(
             not self.incumbent.recheck_share or (self.annealing.episodes > 0 and self.incumbent.ema_rate > 0),

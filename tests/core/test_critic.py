@@ -23,7 +23,7 @@ from ddopg.core.proposals import (
     recheck_share,
 )
 from ddopg.core.state import Incumbent, Proposal
-from ddopg.core.transitions import collect_transitions
+from ddopg.core.transitions import LARGEST, collect_transitions
 from ddopg.core.types import make_trajectory
 from ddopg.core.value_learning import MAX_UPDATES
 from ddopg.policies import linear, mlp, squashed
@@ -169,6 +169,11 @@ class TestValues:
                 for c in (before, after)
             )
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+    def test_an_observation_far_from_all_others_is_cut(self):
+        seen = jnp.array([[3.0, 1e9], [7.0, -1e9]])
+        features = critics.standardise(seen, jnp.array([5.0, 1.0]), jnp.array([4.0, 2.0]))
+        assert features.tolist() == [[-0.5, LARGEST], [0.5, -LARGEST]]
 
     def test_padding_does_not_count(self):
         transitions = collect_transitions(memory_of_random_actions(20, np.zeros(2, np.float32)), 0.9)

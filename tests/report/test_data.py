@@ -26,6 +26,7 @@ from ddopg.policies import linear
 from ddopg.report import groups, history, numbers, section
 from ddopg.report.page import build_page, embed_json
 from ddopg.storage.reading import read_run
+from ddopg.support.records import change
 from tests.recorded import SIZES, everything, quick, rows
 from tests.report.conftest import data_of, train, with_estimator
 
@@ -200,6 +201,18 @@ def test_an_estimator_added_from_outside_is_computed_by_the_library(readings, mo
 def test_every_other_estimator_of_the_library_has_its_own_curve(readings, name):
     lines = section.build_section(with_estimator(readings[3], name))["lines"]
     assert all(len(line["own"]) == section.POINTS for line in lines)
+
+
+def test_a_critic_in_the_estimate_has_its_own_curve(tmp_path):
+    changes = {"critic.updates": 1.0, "surrogate.estimator": "doubly_robust"}
+    config = change(quick(), changes)
+    ddopg.DDOPG("cartpole", config=config, seed=1, run_directory=tmp_path).learn(total_episodes=20).close()
+    reading = read_run(tmp_path)
+    policy = build_policy(reading.about.problem, config)
+    sample = section.choose_sample(reading, policy)
+    assert sample.data.control is not None
+    lines = section.build_section(reading)["lines"]
+    assert all(np.all(np.isfinite(line["own"])) and len(line["own"]) == section.POINTS for line in lines)
 
 
 def test_capped_weights_have_their_own_curve(readings):
