@@ -68,7 +68,7 @@ def prepared(memory, decisions, rows=4, critic=True, discount=0.98, **changes):
     """The data of all trajectories, and the configuration."""
     config = Config(
         surrogate=SurrogateConfig(
-            length_scale=(0.5,), decisions=decisions, **{"estimator": "doubly_robust"} | changes
+            length_scale=(2.0,), decisions=decisions, **{"estimator": "doubly_robust"} | changes
         ),
         selection=SelectionConfig(rule="latest", size=rows),
         search=ddopg.preset("default").search,
@@ -221,25 +221,25 @@ def with_critic(**changes):
 class TestLearner:
     def test_the_search_climbs_it(self, monkeypatch):
         """One short step goes up the slope of the objective, V̂ included; and it says what the estimate is there."""
-        seen, real = [], algorithm.improve
-        monkeypatch.setattr(algorithm, "improve", lambda *a: seen.append((a, real(*a))) or seen[-1][1])
+        asked, real = [], algorithm.improve
+        monkeypatch.setattr(algorithm, "improve", lambda *a: asked.append(a) or real(*a))
         one_step = {"optimiser": "sgd", "steps": 1, "radius": 0.0, "saturation_penalty": 0.0}
-        config = with_critic(**{f"search.{name}": value for name, value in one_step.items()})
-        ddopg.DDOPG(Follow(), config=change(config, {"restart.threshold": 0.0}), seed=1).learn(
-            total_episodes=20
-        )
-        (inputs, policy, chosen), found = seen[-1]
-        assert inputs.data.control is not None
-        data_at, config = make_data_fn(policy, inputs.data), chosen.surrogate
+        changes = {f"search.{name}": value for name, value in one_step.items()} | {"restart.threshold": 0.0}
+        ddopg.DDOPG(Follow(), config=with_critic(**changes), seed=1).learn(total_episodes=20)
+        inputs, policy, chosen = asked[-1]
+        louder = inputs.data.control._replace(units=100 * inputs.data.control.units)
+        data = inputs.data._replace(control=louder)
+        found = real(inputs._replace(data=data), policy, chosen)
+        data_at, config = make_data_fn(policy, data), chosen.surrogate
 
-        def both(theta):
-            log_w, known = log_weights(policy, theta, inputs.data, config), data_at(theta)
+        def at(theta):
+            log_w, known = log_weights(policy, theta, data, config), data_at(theta)
             return objective_value(log_w, known, found.objective_scale, 0.0, config), known, log_w
 
-        slope = inputs.param_scale**2 * jax.grad(lambda theta: both(theta)[0])(jnp.asarray(inputs.centre))
+        slope = inputs.param_scale**2 * jax.grad(lambda theta: at(theta)[0])(jnp.asarray(inputs.centre))
         moved = found.search.theta - inputs.centre
         assert moved @ slope > 0.999 * np.linalg.norm(moved) * np.linalg.norm(slope) > 0
-        _, known, log_w = both(found.search.theta)
+        _, known, log_w = at(found.search.theta)
         assert found.at_centre.mean == pytest.approx(float(surrogate_return(log_w, known, config)), rel=1e-4)
 
     def test_other_estimators_carry_no_critic_along(self):
