@@ -271,7 +271,7 @@ class CriticConfig:
     """Units of the hidden layers of its two networks."""
     learning_rate: float = 1e-3
     """Of Adam, for the networks and the actor."""
-    discount: float = 0.99
+    discount: float = 0.995
     """γ of what it learns; the return that is sought keeps its own."""
 
     def __post_init__(self) -> None:
