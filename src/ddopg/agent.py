@@ -221,6 +221,7 @@ class DDOPG(Shown):
             command or {},
             own_policy=own_policy,
             parameters=self.policy.parameters,
+            policy_home=self.policy.home,
         )
         self.store = RunStore.create(Path(run_directory), about, self.state)
 

@@ -43,6 +43,7 @@ Count = Annotated[
     ),
 ]
 """Steps or episodes; 1e4 is one too."""
+OwnPolicy = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
 Directory = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
 Source = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
 Logs = Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="LOG")]
@@ -63,7 +64,7 @@ class Train:
     preset: PresetName = "default"
     """Preset that the options below modify."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """A ready-made controller in the place of the network: oscillator."""
+    """A controller in the place of the network: oscillator, or MODULE:NAME of one in a Python file of yours."""
     config_file: Annotated[Path | None, tyro.conf.arg(name="config", metavar="FILE")] = None
     """A preset file (.toml or .json) with changes of a preset, such as `ddopg tune` writes."""
     out: Path | None = None
@@ -108,6 +109,8 @@ class Resume:
     """The same in rollouts."""
     env: str | None = None
     """The environment, if it is in a module of yours: a file may not say which module to import."""
+    policy: OwnPolicy = None
+    """The policy class, if it is in a module of yours."""
     parallel: int | None = None
     """Rollouts at a time from now on; default: as before."""
     ray: str | None = None
@@ -130,6 +133,8 @@ class Evaluate:
     """Another seed uses other episodes."""
     env: str | None = None
     """Environment; default: the one the policy was trained on."""
+    policy: OwnPolicy = None
+    """The policy class, if it is in a module of yours: a file may not say which module to import."""
     json: bool = False
     """Print one JSON object instead of a sentence."""
 
@@ -146,6 +151,8 @@ class Play:
     """Another seed has another initial state."""
     env: str | None = None
     """Environment; default: the one the policy was trained on."""
+    policy: OwnPolicy = None
+    """The policy class, if it is in a module of yours: a file may not say which module to import."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +167,8 @@ class Export:
     """Instead of a file: every rollout of the run as the Minari data set namespace/name-v0."""
     env: str | None = None
     """The environment, if it is in a module of yours; it is needed for the last observations."""
+    policy: OwnPolicy = None
+    """The policy class, if it is in a module of yours."""
     author: str | None = None
     """Author of the data, for the metadata of the data set."""
     overwrite: bool = False
@@ -211,6 +220,8 @@ class Begin:
     """The same seed and logs give the same proposals."""
     preset: PresetName = "default"
     """Preset that the options below modify."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """A controller in the place of the network: oscillator, or MODULE:NAME of one in a Python file of yours."""
     config: Annotated[Config, tyro.conf.arg(name="")] = field(default_factory=Config)
     """All other settings."""
 
@@ -228,6 +239,8 @@ class Ask:
     """Number of new proposals; default: as many as make sense now."""
     new: bool = False
     """Ask for new proposals although others wait."""
+    policy: OwnPolicy = None
+    """The policy class, if it is in a module of yours: a file may not say which module to import."""
     json: bool = False
     """Print the descriptions as one JSON list instead of the directories."""
 
@@ -242,6 +255,8 @@ class Tell:
     """One file per rollout."""
     proposal: int | None = None
     """Number of the proposal, if neither the file nor its directory says so."""
+    policy: OwnPolicy = None
+    """The policy class, if it is in a module of yours: a file may not say which module to import."""
     json: bool = False
     """Print one JSON object per log."""
 
@@ -256,6 +271,8 @@ class Add:
     """One file per rollout."""
     policy: Path | None = None
     """The policy that acted, a file or a run of ddopg; default: the nearest policy is fitted to the actions."""
+    policy_class: OwnPolicy = None
+    """The policy class, if it is in a module of yours: a file may not say which module to import."""
     json: bool = False
     """Print one JSON object per log."""
 

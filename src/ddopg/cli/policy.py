@@ -10,6 +10,7 @@ import numpy as np
 
 from ddopg._version import __version__
 from ddopg.cli.options import Evaluate, Export, Play
+from ddopg.cli.own_policy import import_own_policy
 from ddopg.core.seeding import FIRST_EVALUATION_SEED
 from ddopg.envs.adapter import make, require_registered
 from ddopg.errors import ArtefactError, require, require_given
@@ -25,7 +26,7 @@ def evaluate(command: Evaluate) -> None:
     """Print the returns of a saved policy on fresh episodes."""
     require(command.episodes >= 1, f"--episodes must be at least 1, got {command.episodes}")
     keep_compiled_programs()
-    trained = load(find_policy_file(command.source))
+    trained = _load(command)
     env = _make_environment(trained, command.env)
     returns = evaluate_policy(env, trained, command.episodes, command.seed)
     if command.json:
@@ -40,7 +41,7 @@ def evaluate(command: Evaluate) -> None:
 
 def play(command: Play) -> None:
     """Show one episode, as a video file or in a window."""
-    trained = load(find_policy_file(command.source))
+    trained = _load(command)
     video.render_without_a_display()
     env = _make_environment(trained, command.env, render_mode="rgb_array")
     seed = FIRST_EVALUATION_SEED + command.seed
@@ -67,7 +68,7 @@ def export(command: Export) -> None:
         f"the file's name must end in .onnx, got {target}; a machine with only NumPy reads the policy file "
         "itself with numpy_policy.py",
     )
-    path = onnx.to_onnx(load(find_policy_file(command.source)), target)
+    path = onnx.to_onnx(_load(command), target)
     print(f"policy: {path}")
 
 
@@ -111,6 +112,10 @@ def print_parameters(trained: TrainedPolicy) -> None:
         print(
             f"  {each.name:<{width}} = {value:.6g} {each.unit}".rstrip() + (" (fixed)" if each.fixed else "")
         )
+
+
+def _load(command: Evaluate | Play | Export) -> TrainedPolicy:
+    return load(find_policy_file(command.source), import_own_policy(command.policy))
 
 
 def _parameters_of(trained: TrainedPolicy) -> dict[str, object]:

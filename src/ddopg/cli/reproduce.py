@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ddopg.cli.options import Train
-from ddopg.cli.stored_command import choose_budget, read_command
+from ddopg.cli.stored_command import choose_budget, module_options, read_command
 from ddopg.config import PRESETS
 from ddopg.report.groups import find_differences, find_nearest_preset
 from ddopg.storage.reading import Reading
@@ -28,8 +28,9 @@ def make_recipe(reading: Reading) -> dict[str, Any]:
     Raises:
         ArtefactError: if the stored command cannot be read.
     """
-    directory = reading.directory
-    play = f"ddopg {shlex.join(['play', str(directory), '--video', str(directory / 'policy.mp4')])}"
+    directory, modules = reading.directory, _module_options(reading)
+    video = ["--video", str(directory / "policy.mp4")]
+    play = f"ddopg {shlex.join(['play', str(directory), *video, *modules])}"
     if reading.about.command:
         shell = "\n".join(_write_shell(reading))
         return {"kind": "shell", "text": shell, "remark": measure_progress(reading).words, "play": play}
@@ -129,15 +130,21 @@ def measure_progress(reading: Reading) -> Progress:
 
 
 def _write_shell(reading: Reading) -> list[str]:
-    directory, progress = reading.directory, measure_progress(reading)
+    directory, progress, modules = reading.directory, measure_progress(reading), _module_options(reading)
     again = directory.with_name(f"{directory.name}-again")
     lines = [f"ddopg {shlex.join(build_train_arguments(reading, again))}"]
     if progress.extended:
         rollouts = str(reading.state.told)
-        lines.append(f"ddopg {shlex.join(['resume', str(again), '--episodes', rollouts])}")
+        lines.append(f"ddopg {shlex.join(['resume', str(again), '--episodes', rollouts, *modules])}")
     if progress.unfinished:
-        lines.append(f"ddopg {shlex.join(['resume', str(directory)])}   # goes on with the run itself")
-    return [*lines, f"ddopg {shlex.join(['evaluate', str(directory)])}"]
+        lines.append(
+            f"ddopg {shlex.join(['resume', str(directory), *modules])}   # goes on with the run itself"
+        )
+    return [*lines, f"ddopg {shlex.join(['evaluate', str(directory), *modules])}"]
+
+
+def _module_options(reading: Reading) -> list[str]:
+    return module_options(reading.about.environment, reading.about.policy_home)
 
 
 def _write_python(reading: Reading) -> str:
@@ -152,7 +159,8 @@ def _write_python(reading: Reading) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in values.items())
         inner = f"{head}=replace(config.{head}, {given})" if head else given
         lines.append(f"config = replace(config, {inner})")
-    own = ", policy=..." if about.own_policy else ""  # the user's class; only its size is stored
+    known = f"ddopg.policies.import_policy({about.policy_home!r})" if about.policy_home else "..."
+    own = f", policy={known}" if about.own_policy else ""  # the user's class; its code is not stored
     if about.environment is not None:
         lines.append(f"agent = ddopg.DDOPG({about.environment!r}, config=config, seed={state.seed}{own})")
         return "\n".join([*lines, f"agent.learn(total_episodes={state.told})"])

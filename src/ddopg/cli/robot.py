@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 from ddopg.agent import DDOPG
 from ddopg.cli.evaluation import require_store, save_policy
 from ddopg.cli.options import Add, Ask, Begin, Tell
+from ddopg.cli.own_policy import choose_config, choose_own_policy, import_own_policy
+from ddopg.cli.stored_command import module_options
 from ddopg.core.algorithm import Info
 from ddopg.core.state import require_waiting
 from ddopg.core.types import is_same_experience
@@ -39,17 +42,19 @@ def begin(command: Begin) -> None:
         observation_space=gym.spaces.Box(-np.inf, np.inf, (command.observations,)),
         action_space=gym.spaces.Box(low, high, dtype=np.float64),
         horizon=command.horizon,
-        config=command.config,
+        config=choose_config(command),
+        policy=choose_own_policy(command),
         seed=command.seed,
         run_directory=command.directory,
     )
+    again = shlex.join(["ask", str(command.directory), *module_options(None, agent.policy.home)])
     agent.close()
-    print(f"begun: {command.directory}; next: ddopg ask {command.directory}")
+    print(f"begun: {command.directory}; next: ddopg {again}")
 
 
 def ask(command: Ask) -> None:
     """Write the proposals that wait for a rollout, or new ones, each into a directory of its own."""
-    agent = DDOPG.resume(command.directory)
+    agent = DDOPG.resume(command.directory, policy=import_own_policy(command.policy))
     waiting = [] if command.new or command.number is not None else agent.pending
     proposals = waiting or agent.ask(command.number)
     places = [_write_proposal(command.directory, proposal) for proposal in proposals]
@@ -62,7 +67,7 @@ def ask(command: Ask) -> None:
 
 def tell(command: Tell) -> None:
     """Take in the logs of rollouts, one after the other; each is safe before the next is read."""
-    agent = DDOPG.resume(command.directory)
+    agent = DDOPG.resume(command.directory, policy=import_own_policy(command.policy))
     require(
         command.proposal is None or len(command.logs) == 1,
         f"--proposal goes with one log, got {len(command.logs)}",
@@ -83,8 +88,9 @@ def tell(command: Tell) -> None:
 
 def add(command: Add) -> None:
     """Take in logs of a controller that is not ours, or of one of our policies elsewhere."""
-    agent = DDOPG.resume(command.directory)
-    theta = None if command.policy is None else load(exports.find_policy_file(command.policy)).theta
+    own = import_own_policy(command.policy_class)
+    agent = DDOPG.resume(command.directory, policy=own)
+    theta = None if command.policy is None else load(exports.find_policy_file(command.policy), own).theta
     for path in command.logs:
         log = read_log(path, agent.problem)
         told = _find_told(agent, path, log, None)

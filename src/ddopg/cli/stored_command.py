@@ -68,6 +68,26 @@ def stored_command(directory: Path) -> Train:
     return read_command(read_description(directory), directory)
 
 
+def module_options(environment: str | None, policy: str) -> list[str]:
+    """The options that a command about a run needs, because a file may not say which module to import.
+
+    Args:
+        environment: how the run names its environment, if it has one.
+        policy: `module:name` of its policy class, or nothing.
+
+    Returns:
+        Words of a command line; none where no module of the user's is needed.
+
+    Example:
+        >>> module_options("tank:Tank-v0", "tank:level_controller")
+        ['--env', 'tank:Tank-v0', '--policy', 'tank:level_controller']
+        >>> module_options("cartpole", "")
+        []
+    """
+    named = {"--env": environment or "", "--policy": policy}
+    return [word for option, name in named.items() if ":" in name for word in (option, name)]
+
+
 def read_command(about: Description, directory: Path) -> Train:
     """The same from a description that was read before."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -18,9 +19,16 @@ from ddopg.agent import DDOPG
 from ddopg.callbacks import callback_scope
 from ddopg.cli.evaluation import Evaluator, require_env, require_store, save_policy
 from ddopg.cli.options import Resume, Train
+from ddopg.cli.own_policy import choose_config, choose_own_policy, import_own_policy
 from ddopg.cli.policy import print_parameters
-from ddopg.cli.stored_command import RunBudget, choose_budget, command_to_store, make_budget, stored_command
-from ddopg.config import Config
+from ddopg.cli.stored_command import (
+    RunBudget,
+    choose_budget,
+    command_to_store,
+    make_budget,
+    module_options,
+    stored_command,
+)
 from ddopg.envs.adapter import make
 from ddopg.envs.checks import check_contract
 from ddopg.envs.isolation import Isolated
@@ -30,7 +38,6 @@ from ddopg.loggers import Logger, Logging, loggers_for
 from ddopg.rollouts.scheduling import OnRay, Place, resolve_place
 from ddopg.rollouts.workers import ray_cluster
 from ddopg.storage import exports
-from ddopg.support.records import change
 from ddopg.support.signals import TimeUp, deadline, shielded, termination_raises
 
 
@@ -43,7 +50,8 @@ def train(command: Train) -> None:
     _check_environment(command)
     agent = DDOPG(
         command.env,
-        config=_choose_config(command),
+        config=choose_config(command),
+        policy=choose_own_policy(command),
         seed=command.seed,
         horizon=command.horizon,
         isolate=command.isolate,
@@ -65,7 +73,8 @@ def resume(command: Resume) -> None:
         budget = make_budget(command.steps, command.episodes)
     loggers = loggers_for(told.log, command.directory, told.project)
     place = _choose_place(told)
-    agent = DDOPG.resume(command.directory, env=command.env, isolate=told.isolate)
+    own = import_own_policy(command.policy)
+    agent = DDOPG.resume(command.directory, env=command.env, policy=own, isolate=told.isolate)
     _run(Session(agent, told, first, budget, loggers, place))
 
 
@@ -156,13 +165,6 @@ def _check_environment(command: Train) -> None:
     )
 
 
-def _choose_config(command: Train) -> Config:
-    """The configuration with the controller that was asked for."""
-    if command.policy is None:
-        return command.config
-    return change(command.config, {"policy.controller": command.policy})
-
-
 def _choose_place(command: Train) -> Place:
     """Where the rollouts are played, if that can be."""
     if command.ray:
@@ -179,11 +181,11 @@ def _choose_directory(command: Train) -> Path:
 
 def _say_how_to_go_on(agent: DDOPG) -> str:
     directory = require_store(agent).directory
-    module = f" --env {agent.environment}" if agent.environment and ":" in agent.environment else ""
+    modules = shlex.join(module_options(agent.environment, agent.policy.home))
     return (
         f"ddopg: {agent.state.memory.size} rollouts are stored in {directory}{_count_failures(agent)}; "
         "continue with\n"
-        f"       ddopg resume {directory}{module}"
+        f"       ddopg resume {directory} {modules}".rstrip()
     )
 
 

@@ -184,6 +184,7 @@ class Description(NamedTuple):
     version: str = __version__  # that wrote it
     own_policy: int = 0  # parameters of the user's own policy class; 0: the configured one
     parameters: tuple[Parameter, ...] = ()  # those that a controller declares
+    policy_home: str = ""  # `module:name` of the user's own policy class, where it was imported by that
 
 
 def compute_return(rewards: np.ndarray, discount: float = 1.0) -> float:

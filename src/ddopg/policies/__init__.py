@@ -4,6 +4,7 @@
 `vmap` (the surrogate): one definition serves both. Observations may have leading axes.
 """
 
+from ddopg.policies.importing import import_policy
 from ddopg.policies.making import make_policy
 from ddopg.policies.networks import linear, mlp
 from ddopg.policies.own import custom, functional
@@ -19,6 +20,7 @@ __all__ = [
     "compile_step",
     "custom",
     "functional",
+    "import_policy",
     "limited",
     "linear",
     "make_policy",

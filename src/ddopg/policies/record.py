@@ -92,6 +92,7 @@ class Policy(NamedTuple):
     bounding: Callable[[Any], Any] | None = None  # raw outputs (…, A) → actions (…, A), where they differ
     on_standardised: Callable[[Any, Any, Any], Any] | None = None
     """(θ, mean (O,), deviation (O,)) → the θ that does on (o − mean) / deviation what θ does on o."""
+    home: str = ""  # `module:name` that `import_policy` found it by
 
     @property
     def remembers(self) -> bool:

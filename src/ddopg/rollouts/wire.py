@@ -1,6 +1,7 @@
 """A rollout in another process: from bytes to bytes, the same as here to the last bit.
 
-A request is one line of JSON (environment, problem, configuration, seed, time limit) and the parameters; a response
+A request is one line of JSON (environment, problem, configuration, name of a policy class, seed, time
+limit) and the parameters; a response
 is one line of JSON and the arrays of the episode, or why there are none.
 """
 
@@ -20,6 +21,7 @@ from ddopg.core.state import Proposal
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.envs.isolation import Isolated, make_env
 from ddopg.errors import ConfigError, RolloutError, SpaceError, require
+from ddopg.policies import import_policy
 from ddopg.rollouts.playing import play_proposal
 from ddopg.rollouts.spec import RolloutSpec
 from ddopg.support.arrays import array_from_bytes, array_to_bytes
@@ -36,9 +38,10 @@ def to_wire(spec: RolloutSpec) -> dict[str, Any]:
         SpaceError: the environment cannot be made from its name alone.
     """
     require(
-        not spec.own_policy,
-        "a policy class of your own is a function of this process and cannot be sent to another one; use the "
-        "configured policy (policy.hidden), or play the rollouts in this process: parallel=1",
+        not spec.own_policy or bool(spec.policy.home),
+        "a policy class of your own is a function of this process and cannot be sent to another one; name it, with "
+        "policy=ddopg.policies.import_policy('MODULE:NAME') (--policy MODULE:NAME on the command line), or play the "
+        "rollouts in this process: parallel=1",
     )
     return {
         "version": __version__,
@@ -46,6 +49,7 @@ def to_wire(spec: RolloutSpec) -> dict[str, Any]:
         "isolate": isinstance(spec.env, Isolated),
         "problem": spec.problem._asdict(),
         "config": to_dict(spec.config),
+        "policy": spec.policy.home,
         "time_limit": spec.time_limit,
     }
 
@@ -133,9 +137,10 @@ def _spec_from_wire(text: str) -> RolloutSpec:
     keep_compiled_programs()  # of tasks that are played as one
     name, problem = about["env"], problem_from_dict(about["problem"])
     config = from_dict(about["config"], Config)
-    policy = build_policy(problem, config)
+    own = import_policy(about["policy"]) if about["policy"] else None
+    policy = build_policy(problem, config, own)
     env = _make_once(name, about["isolate"])
-    return RolloutSpec(env, name, problem, config, policy, False, about["time_limit"])
+    return RolloutSpec(env, name, problem, config, policy, own is not None, about["time_limit"])
 
 
 @cache

@@ -220,22 +220,32 @@ def load(
     return trained._replace(safe_action=choose_safe_action(on_invalid, safe_action, trained.problem))
 
 
-def require_class(what: str, own_size: int, network: Policy | None) -> None:
-    """Refuse a policy class that is not the one it was made with; `own_size` is 0 where that was the configured."""
+def require_class(what: str, own_size: int, network: Policy | None, home: str = "") -> None:
+    """Refuse a policy class that is not the one it was made with.
+
+    Args:
+        what: the file or the run, for the message.
+        own_size: parameters of the user's own class that it was made with; 0 where that was the configured one.
+        network: the class that is given now.
+        home: `module:name` of the class, where it was imported by that; nothing is imported here.
+
+    Raises:
+        ArtefactError: if the sizes differ.
+    """
     came = network.size if network else 0
-    told = (
-        f"a policy class of its own, with {own_size} parameters"
-        if own_size
-        else "the configured policy class"
-    )
-    require(
-        own_size == came,
-        f"{what} was made with {told}; got {f'one with {came}' if came else 'none'}. Give policy=..., the one that "
-        "DDOPG(..., policy=...) had"
-        if own_size
-        else f"{what} was made with {told}; leave out policy=...",
-        ArtefactError,
-    )
+    if own_size == 0:
+        told = "the configured policy class; leave out policy=... (--policy on the command line)"
+    elif home:
+        told = (
+            f"the policy class {home}, with {own_size} parameters; got {_count(came)}. A file may not say which "
+            f"module to import: if you trust this one, give policy=... (--policy {home} on the command line)"
+        )
+    else:
+        told = (
+            f"a policy class of its own, with {own_size} parameters; got {_count(came)}. Give policy=..., the one "
+            "that DDOPG(..., policy=...) had (--policy MODULE:NAME on the command line)"
+        )
+    require(own_size == came, f"{what} was made with {told}", ArtefactError)
 
 
 def require_same_parameters(what: str, stored: tuple[Parameter, ...], policy: Policy) -> None:
@@ -299,6 +309,7 @@ def describe(trained: TrainedPolicy) -> dict[str, Any]:
         "environment": trained.environment,
         "note": trained.note,
         **({"own_policy": trained.network.size} if trained.network else {}),
+        **({"policy_home": trained.network.home} if trained.network and trained.network.home else {}),
         **_describe_parameters(trained),
     }
 
@@ -329,7 +340,8 @@ def _decode(path: Path, description: dict[str, Any], theta: Any, network: Policy
         f"{path} does not fit its checksum: it was damaged or changed after it was written; restore it from a copy",
         ArtefactError,
     )
-    require_class(str(path), description.get("own_policy", 0), network)
+    home = _text_or_none(description.get("policy_home"))
+    require_class(str(path), description.get("own_policy", 0), network, home or "")
     try:
         trained = TrainedPolicy(
             theta=theta,
@@ -365,6 +377,10 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ArtefactError(f"the description inside {path} is damaged: {error!r}") from error
     return description if isinstance(description, dict) else {}
+
+
+def _count(parameters: int) -> str:
+    return f"one with {parameters}" if parameters else "none"
 
 
 def _text_or_none(value: Any) -> str | None:

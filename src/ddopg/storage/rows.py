@@ -47,6 +47,7 @@ def description_to_rows(description: Description) -> dict[str, str]:
         "config": to_dict(description.config),
         "command": description.command,
         **({"own_policy": description.own_policy} if description.own_policy else {}),
+        **({"policy_home": description.policy_home} if description.policy_home else {}),
         **({"parameters": parameters_to_dict(description.parameters)} if description.parameters else {}),
     }
     texts = {name: json.dumps(value) for name, value in values.items()}
@@ -76,13 +77,14 @@ def description_from_rows(texts: Mapping[str, Any]) -> Description:
     require(
         type(size) is int and 0 <= size <= MOST_NUMBERS, f"a policy of {size!r} parameters", ArtefactError
     )
+    home = values.get("policy_home", "")
+    require(type(home) is str, "the policy class has no name", ArtefactError)
     try:
         declared = parameters_from_dict(values.get("parameters", {}))
     except ConfigError as error:
         raise ArtefactError(f"the parameters are none that could be declared: {error}") from error
-    return Description(
-        problem, config, environment, values["command"], str(values["version"]), size, declared
-    )
+    version = str(values["version"])
+    return Description(problem, config, environment, values["command"], version, size, declared, home)
 
 
 def rollout_to_row(

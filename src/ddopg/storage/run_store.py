@@ -108,7 +108,7 @@ class RunStore:
             connection = held.enter_context(closing(database.open_existing(path)))
             with reading.report_damage(path, connection):
                 about = reading.fetch_description(connection)
-                require_class(str(path), about.own_policy, network)
+                require_class(str(path), about.own_policy, network, about.policy_home)
                 policy = build_policy(about.problem, about.config, network)
                 require_same_parameters(str(path), about.parameters, policy)
                 state, chain = reading.fetch_state(connection, about, network)
