@@ -14,10 +14,21 @@ import pytest
 
 import ddopg
 from ddopg.cli.main import main
+from ddopg.controllers import Parameter, controller
 from ddopg.storage.reading import read_run
 from tests.recorded import quick
 
 QUICK = ["--eval-episodes", "3", "--eval-points", "4", "--quiet"]
+BALANCE = controller(
+    [
+        Parameter("position", 1.0, bounds=(0.1, 4.0), unit="N/m"),
+        Parameter("factor", 1.0, fixed=True),
+        Parameter("angle", -40.0, bounds=(-np.inf, 0.0), scale=10.0, unit="N/rad"),
+    ],
+    lambda p, o: [p["factor"] * (p["position"] * o[0] + p["angle"] * o[2])],
+    observation_size=4,
+    action_size=1,
+)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -28,7 +39,7 @@ def train(out, *options):
 
 @pytest.fixture(scope="session")
 def directories(tmp_path_factory):
-    """Three seeds of one configuration, one run of the paper's, and one of a robot with two joints."""
+    """Three seeds of one configuration, one run of the paper's, one of a two-joint robot, one of a controller."""
     home = tmp_path_factory.mktemp("runs")
     small = ["--selection.size", 12, "--search.steps", 10]
     seeds = [train(home / f"seed{seed}", "--episodes", 20, "--seed", seed, *small) for seed in (1, 2, 3)]
@@ -44,8 +55,14 @@ def directories(tmp_path_factory):
         for proposal in robot.pending or robot.ask():
             robot.tell(proposal, played(proposal))
     robot.close()
+    tuned = ddopg.DDOPG("cartpole", policy=BALANCE, config=quick(), run_directory=home / "tuned")
+    tuned.learn(total_episodes=12).close()
     return SimpleNamespace(
-        seeds=seeds, paper=paper, robot=home / "robot", all=[*seeds, paper, home / "robot"]
+        seeds=seeds,
+        paper=paper,
+        robot=home / "robot",
+        tuned=home / "tuned",
+        all=[*seeds, paper, home / "robot", home / "tuned"],
     )
 
 

@@ -133,6 +133,32 @@ def test_every_setting_that_the_page_reads_is_one_of_the_configuration(visit, re
     assert seen.heard == []
 
 
+def test_the_parameters_of_a_controller_are_shown_with_their_units_and_a_network_has_none(visit, report):
+    seen = visit()
+    assert not seen.page.is_visible("#controller")
+    seen.page.select_option("#run", "5")
+    rows = seen.page.locator("#controller-table tbody tr").evaluate_all(
+        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    shown = data_of(report)["runs"][5]["controller"]["parameters"]
+    incumbent = seen.page.evaluate(f"{[each['value'] for each in shown]}.map(text)")
+    assert [row[1] for row in rows] == incumbent
+    assert [row[:1] + row[2:] for row in rows] == [
+        ["position", "1", "0.1 to 4", "N/m", "free, log"],
+        ["factor", "1", "none", "–", "fixed"],
+        ["angle", "−40", "−∞ to 0", "N/rad", "free"],
+    ]
+    charts = seen.page.locator("#controller-charts svg")
+    assert charts.count() == 2
+    assert charts.nth(1).locator(".dot").count() == 12
+    charts.nth(1).focus()
+    seen.page.keyboard.press("ArrowRight")
+    assert seen.page.inner_text("#tip").splitlines()[1] == "angle = −40 N/rad"
+    seen.page.select_option("#run", "0")
+    assert not seen.page.is_visible("#controller")
+    assert seen.heard == []
+
+
 def test_the_page_says_how_the_surrogate_of_the_run_differs(visit):
     seen = visit()
     words = seen.page.inner_text("#section-fine")

@@ -23,12 +23,12 @@ from ddopg.core.surrogate import ESTIMATORS, weighted
 from ddopg.errors import ArtefactError
 from ddopg.experiments.bench.stats import iqm
 from ddopg.policies import linear
-from ddopg.report import groups, history, numbers, section
+from ddopg.report import controller, groups, history, numbers, section
 from ddopg.report.page import build_page, embed_json
 from ddopg.storage.reading import read_run
 from ddopg.support.records import change
 from tests.recorded import SIZES, everything, quick, rows
-from tests.report.conftest import data_of, train, with_estimator
+from tests.report.conftest import BALANCE, data_of, train, with_estimator
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -71,7 +71,7 @@ class TestReading:
 
 class TestGroups:
     def test_seeds_of_one_configuration_are_one_group(self, readings):
-        assert groups.group_runs(readings) == [[0, 1, 2], [3], [4]]
+        assert groups.group_runs(readings) == [[0, 1, 2], [3], [5], [4]]
 
     def test_groups_of_one_task_stand_side_by_side(self, readings):
         order = [readings[i] for i in (0, 4, 3)]  # cartpole, robot, cartpole of the paper
@@ -245,6 +245,37 @@ def test_a_policy_class_of_ones_own_is_read_and_shown_without_a_surrogate(tmp_pa
     shown = report.collect_data([reading], "now", make_recipe)["runs"][0]
     assert "policy class of its own" in shown["section"]["missing"]
     assert "policy=..." in shown["recipe"]["text"]
+
+
+class TestAController:
+    def test_its_parameters_are_those_of_the_incumbent_and_of_every_rollout(self, directories, readings):
+        agent = ddopg.DDOPG.resume(directories.tuned, policy=BALANCE)
+        found = report.collect_data(readings[-1:], "now", make_recipe)["runs"][0]["controller"]
+        agent.close()
+        values = {each["name"]: each["value"] for each in found["parameters"]}
+        assert values == pytest.approx(agent.incumbent.parameters, rel=1e-6)
+        thetas = [trajectory.theta for trajectory in agent.state.memory.trajectories]
+        for drawn, name in zip(found["drawn"], ("position", "angle"), strict=True):
+            expected = [BALANCE.describe(theta)[name] for theta in thetas]
+            assert drawn["values"] == pytest.approx(expected, rel=1e-6)
+        assert found["parameters"][2]["bounds"] == [None, 0.0]
+
+    def test_a_network_has_none(self, readings):
+        assert controller.describe_controller(readings[0], [0]) == {}
+
+    def test_a_parameter_at_its_bound_is_said(self, readings):
+        high = BALANCE.limits[1]
+        state = readings[-1].state
+        at_the_end = state._replace(incumbent=state.incumbent._replace(theta=high))
+        found = controller.describe_controller(readings[-1]._replace(state=at_the_end), [0])
+        assert [each["at_bound"] for each in found["parameters"]] == ["upper", "", "upper"]
+
+    def test_another_controller_on_the_same_task_is_another_group(self, readings):
+        tuned = readings[-1]
+        other = tuned._replace(about=tuned.about._replace(policy_home="mine:other"))
+        assert groups.group_runs([tuned, other, tuned]) == [[0, 2], [1]]
+        assert groups.summarise_group([other], [0])["policy"] == "mine:other"
+        assert groups.summarise_group([tuned], [0])["policy"] == "own policy class"
 
 
 def test_trajectories_from_outside_are_told_apart(directories, tmp_path):

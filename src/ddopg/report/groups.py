@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ddopg.config import PRESETS, Config
-from ddopg.core.types import Evaluation
+from ddopg.core.types import Description, Evaluation
 from ddopg.envs.adapter import SHORT_NAMES
 from ddopg.experiments.bench.benchmark import BOOTSTRAP_SEED
 from ddopg.experiments.bench.stats import SOLVED, median_with_infinity, steps_to_solved, summarise
@@ -23,7 +23,7 @@ MARKS = 60  # of the grid on which seeds are put together
 
 
 def group_runs(readings: Sequence[Reading]) -> list[list[int]]:
-    """Put runs of the same problem and configuration into one group, whatever their seeds.
+    """Put runs of the same problem, policy class and configuration into one group, whatever their seeds.
 
     Args:
         readings: the runs.
@@ -34,7 +34,8 @@ def group_runs(readings: Sequence[Reading]) -> list[list[int]]:
     found: dict[Any, list[int]] = {}
     for i, reading in enumerate(readings):
         about = reading.about
-        found.setdefault((name_task(reading), about.problem, about.config), []).append(i)
+        own = about.own_policy, about.policy_home, about.parameters
+        found.setdefault((name_task(reading), about.problem, about.config, own), []).append(i)
     tasks = [name_task(reading) for reading in readings]
     return sorted(found.values(), key=lambda members: tasks.index(tasks[members[0]]))
 
@@ -47,7 +48,8 @@ def summarise_group(readings: Sequence[Reading], members: Sequence[int]) -> dict
         members: the indices of those in the group.
 
     Returns:
-        Plain values: task, preset, changes, seeds, and the statistics of all seeds together.
+        Plain values: task, policy class of the user's own, preset, changes, seeds, and the statistics of all seeds
+        together.
     """
     own = [readings[i] for i in members]
     task, (preset, changes) = name_task(own[0]), find_nearest_preset(own[0].about.config)
@@ -55,6 +57,7 @@ def summarise_group(readings: Sequence[Reading], members: Sequence[int]) -> dict
     seeds = [reading.state.seed for reading in own]
     return {
         "task": task,
+        "policy": _name_own_policy(own[0].about),
         "preset": preset,
         "changes": changes,
         "runs": list(members),
@@ -64,6 +67,11 @@ def summarise_group(readings: Sequence[Reading], members: Sequence[int]) -> dict
         "solved": SOLVED.get(task),
         "together": _combine_seeds(readings, evaluated, SOLVED.get(task)),
     }
+
+
+def _name_own_policy(about: Description) -> str:
+    """A policy class of the user's own by its name, or that it is one; nothing for a configured one."""
+    return about.policy_home or ("own policy class" if about.own_policy else "")
 
 
 def name_task(reading: Reading) -> str:

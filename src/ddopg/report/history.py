@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ddopg.errors import ArtefactError
+from ddopg.report.controller import describe_controller
 from ddopg.report.groups import find_nearest_preset, name_task
 from ddopg.report.numbers import round_number, round_numbers, thin_indices
 from ddopg.storage.reading import Reading
@@ -36,6 +37,7 @@ def describe_run(reading: Reading, recipe: Recipe) -> dict[str, Any]:
     """
     about, state = reading.about, reading.state
     preset, changes = find_nearest_preset(about.config)
+    kept = thin_indices(len(reading.log), MOST_ROLLOUTS)
     return {
         "directory": str(reading.directory),
         "task": name_task(reading),
@@ -51,7 +53,8 @@ def describe_run(reading: Reading, recipe: Recipe) -> dict[str, Any]:
         "steps": state.steps,
         "rollout_count": state.memory.size,
         "incumbent": round_number(state.incumbent.value),
-        "rollouts": _describe_rollouts(reading),
+        "rollouts": _describe_rollouts(reading, kept),
+        "controller": describe_controller(reading, kept),
         "evaluations": {
             name: round_numbers(getattr(row, name) for row in reading.evaluations)
             for name in ("steps", "mean", "std", "worst", "episodes")
@@ -63,8 +66,7 @@ def describe_run(reading: Reading, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _describe_rollouts(reading: Reading) -> dict[str, Any]:
-    kept = thin_indices(len(reading.log), MOST_ROLLOUTS)
+def _describe_rollouts(reading: Reading, kept: Sequence[int]) -> dict[str, Any]:
     rows = [reading.log[i] for i in kept]
     return {
         "number": [i + 1 for i in kept],

@@ -8,7 +8,7 @@ let chosen = null; // { run, sample, line, distances, curve } of the run in deta
 
 function nameGroup(group) {
   const changes = Object.keys(group.changes).length;
-  return `${group.task} · ${group.preset}${changes ? ` with ${count(changes, "change")}` : ""}`;
+  return `${group.task}${group.policy ? ` · ${group.policy}` : ""} · ${group.preset}${changes ? ` with ${count(changes, "change")}` : ""}`;
 }
 
 function fillHeadline() {
@@ -169,7 +169,7 @@ function fillTable(host, head, rows, numbersFrom = 99) {
 function choose(index) {
   const run = data.runs[index], section = run.section;
   chosen = { run, section, sample: section.missing ? null : readSample(section) };
-  fillFacts(run); describeRollouts(run); fillVideo(run); fillConfiguration(run); fillReproduction(run);
+  fillFacts(run); fillParameters(run); describeRollouts(run); fillVideo(run); fillConfiguration(run); fillReproduction(run);
   at("memory-body").hidden = at("section-body").hidden = Boolean(section.missing);
   if (section.missing) {
     at("memory-words").textContent = at("section-words").textContent = section.missing;
@@ -191,6 +191,48 @@ function fillFacts(run) {
   const notice = [run.recipe.kind === "shell" ? run.recipe.remark : "", run.failure_count ? `${count(run.failure_count, "rollout")} failed and were not learnt from; the first: ${run.failures[0]}` : ""].filter(Boolean).join(" ");
   at("notice").hidden = !notice;
   at("notice").textContent = notice;
+}
+
+/* ---- the parameters of a controller ---- */
+
+const withUnit = (value, unit) => (unit ? `${text(value)} ${unit}` : text(value));
+
+function describeBounds(p) {
+  const [low, high] = p.bounds;
+  if (low === null && high === null) return "none";
+  return `${low === null ? "−∞" : text(low)} to ${high === null ? "∞" : text(high)}`;
+}
+
+function describeSearch(p) {
+  if (p.fixed) return "fixed";
+  return `${p.log ? "free, log" : "free"}${p.at_bound ? `; at its ${p.at_bound} bound` : ""}`;
+}
+
+function fillParameters(run) {
+  const { parameters = [], drawn = [] } = run.controller;
+  at("controller").hidden = !parameters.length;
+  if (!parameters.length) return;
+  const free = parameters.filter((p) => !p.fixed).length, ends = parameters.filter((p) => p.at_bound).map((p) => p.name);
+  at("controller-words").textContent = `The incumbent’s parameters in real units, and those of every rollout; strong symbols are the rollouts with the highest returns.${drawn.length < free ? ` Of ${free} free parameters, the first ${drawn.length} are drawn.` : ""}${ends.length ? ` At a bound: ${ends.join(", ")}. If the machine allows it, a new run with wider bounds may do better.` : ""}`;
+  fillTable(at("controller-table"), ["parameter", "incumbent", "start", "bounds", "unit", "search"],
+    parameters.map((p) => [p.name, text(p.value), text(p.start), describeBounds(p), p.unit || "–", describeSearch(p)]));
+  at("controller-charts").replaceChildren(...drawn.map(() => element("div", { class: "chart" })));
+}
+
+function drawParameters(run) {
+  const { parameters, drawn = [] } = run.controller, r = run.rollouts, hosts = at("controller-charts").children;
+  if (!drawn.length) return;
+  const order = [...r.return.keys()].sort((i, j) => r.return[i] - r.return[j]), rank = new Map(order.map((i, place) => [i, (place + 1) / order.length]));
+  drawn.forEach(({ parameter, values }, k) => {
+    const p = parameters[parameter];
+    const c = chart(hosts[k], { x: [0.5, run.rollout_count + 0.5], y: domain([...values, p.value, p.start]), height: 190, xLabel: "rollout",
+      yLabel: p.unit ? `${p.name}, ${p.unit}` : p.name, label: `${p.name} in ${count(run.rollout_count, "rollout")}; the incumbent has ${withUnit(p.value, p.unit)}` });
+    line(c, c.x, [p.start, p.start], "here");
+    line(c, c.x, [p.value, p.value], "middle");
+    r.number.forEach((n, i) => symbol(c, n, values[i], r.purpose[i], { opacity: fade(rank.get(i) ** 4) }));
+    addTooltips(c, r.number.map((n, i) => ({ x: n, y: values[i], say: `rollout ${n}: ${namePurpose(run, r.purpose[i])}\n${p.name} = ${withUnit(values[i], p.unit)}\nreturn ${text(r.return[i])}` })));
+  });
+  legend(at("controller-legend"), [...listPurposes(run, r.purpose), { kind: "middle", label: "incumbent" }, { kind: "here", label: "start" }]);
 }
 
 function describeRollouts(run) {
@@ -422,6 +464,7 @@ const cards = data.groups.map(makeGroupCard);
 function redraw() {
   tip(null);
   cards.forEach(({ draw }) => draw());
+  drawParameters(chosen.run);
   drawRollouts(chosen.run);
   if (chosen.sample) { drawMemory(chosen); drawSection(); }
 }
