@@ -55,6 +55,7 @@ MODULES = {
         "theta_of",
     ],
     "ddopg.tuning": ["Tuned", "tune_controller"],
+    "ddopg.envs.failures": ["EndOnFailure"],
     "ddopg.envs.smoothness": ["PenaliseChanges"],
     "ddopg.callbacks": [
         "BaseCallback",

@@ -7,10 +7,11 @@ import pytest
 import ddopg
 from ddopg.cli.main import main
 from ddopg.controllers import Parameter, controller
+from ddopg.envs.failures import EndOnFailure
 from ddopg.envs.smoothness import PenaliseChanges
 from ddopg.errors import ConfigError
 from tests.probes import Follow, Target
-from tests.recorded import SIZES
+from tests.recorded import SIZES, quick
 
 GAIN = Parameter("gain", 0.5, bounds=(-2.0, 1.0), unit="1/s")
 POLICY = controller([GAIN], lambda p, o: [p["gain"] * o[0]], 1, 1)
@@ -55,6 +56,75 @@ def test_a_failure_counts_as_the_stated_return():
     assert info.return_ == -50.0
     assert told.rewards[:2].tolist() == [-1.0, -49.0]
     assert told.terminated
+
+
+class Ledge(gym.Env):
+    """The nearer to 1, the lower the cost of each step; beyond the ledge at 0.6 the machine breaks."""
+
+    observation_space = gym.spaces.Box(-10.0, 10.0, (1,))
+    action_space = gym.spaces.Box(-2.0, 2.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps, self.place = 0, 0.0
+        return np.array([self.place], np.float32), {}
+
+    def step(self, action):
+        self.place, self.steps = float(action[0]), self.steps + 1
+        return np.array([self.place], np.float32), -abs(self.place - 1), False, self.steps == 5, {}
+
+
+def beyond(observation, action):
+    return observation[0] > 0.6
+
+
+class Cut(gym.Wrapper):
+    """The same check without a stated return."""
+
+    def step(self, action):
+        observation, reward, _, truncated, info = self.env.step(action)
+        return observation, reward, bool(beyond(observation, action)), truncated, info
+
+
+PLACE = controller([Parameter("place", 0.0, bounds=(-1.0, 1.5))], lambda p, o: [p["place"]], 1, 1)
+
+
+class TestACheckOfTheUsers:
+    def test_it_ends_the_episode_and_the_rewards_add_up_to_the_stated_return(self):
+        env = EndOnFailure(Ledge(), beyond, return_=-20.0)
+        for _ in range(2):  # what an episode earned is forgotten with the next
+            env.reset(seed=0)
+            steps = [env.step(np.array([a])) for a in (0.25, 0.5, 0.7)]
+            assert [step[1] for step in steps] == [-0.75, -0.5, -18.75]
+            assert [step[2] for step in steps] == [False, False, True]
+            assert not steps[2][3]
+            assert steps[2][4] == {"failed": True}
+
+    def test_it_sees_the_action_and_what_it_led_to(self):
+        seen = []
+        env = EndOnFailure(Ledge(), lambda o, a: seen.append((o.tolist(), a.tolist())), return_=0.0)
+        env.reset(seed=0)
+        env.step(np.array([0.5]))
+        assert seen == [([0.5], [0.5])]
+
+    def test_the_search_keeps_away_from_failures_that_would_look_good_as_short_rollouts(self):
+        def learn(env):
+            agent = ddopg.DDOPG(env, policy=PLACE, config=quick(), horizon=5, seed=1)
+            return agent.learn(total_episodes=40)
+
+        checked = learn(EndOnFailure(Ledge(), beyond, return_=-20.0))
+        cut = learn(Cut(Ledge()))
+        failed, ended = ([t.terminated for t in a.state.memory.trajectories] for a in (checked, cut))
+        assert (checked.state.memory.returns[failed] == -20.0).all()
+        assert 0 < sum(failed) < 0.7 * sum(ended)
+        assert 0.2 < checked.incumbent.parameters["place"] < 0.6 < cut.incumbent.parameters["place"]
+        assert checked.failures == []  # those are rollouts that cannot be used at all
+
+    def test_what_cannot_be_is_refused(self):
+        with pytest.raises(ConfigError, match="finite return, got -inf"):
+            EndOnFailure(Ledge(), beyond, return_=-np.inf)
+        with pytest.raises(ConfigError, match="check must be a function"):
+            EndOnFailure(Ledge(), 3.0, return_=0.0)
 
 
 class TestThePriceOfChanges:

@@ -1,4 +1,4 @@
-"""A controller that is declared in the user's own file, `--policy module:name`, wherever a run or a policy is used."""
+"""A controller of the user's own file, `--policy module:name`, wherever runs and policies are used."""
 
 import json
 import sys

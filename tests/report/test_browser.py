@@ -144,9 +144,9 @@ def test_the_parameters_of_a_controller_are_shown_with_their_units_and_a_network
     incumbent = seen.page.evaluate(f"{[each['value'] for each in shown]}.map(text)")
     assert [row[1] for row in rows] == incumbent
     assert [row[:1] + row[2:] for row in rows] == [
-        ["position", "1", "0.1 to 4", "N/m", "free, log"],
-        ["factor", "1", "none", "–", "fixed"],
-        ["angle", "−40", "−∞ to 0", "N/rad", "free"],
+        ["position", "N/m", "1", "0.1 to 4", "free, log"],
+        ["factor", "–", "1", "none", "fixed"],
+        ["angle", "N/rad", "−40", "−∞ to 0", "free"],
     ]
     charts = seen.page.locator("#controller-charts svg")
     assert charts.count() == 2

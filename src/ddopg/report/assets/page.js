@@ -214,8 +214,8 @@ function fillParameters(run) {
   if (!parameters.length) return;
   const free = parameters.filter((p) => !p.fixed).length, ends = parameters.filter((p) => p.at_bound).map((p) => p.name);
   at("controller-words").textContent = `The incumbent’s parameters in real units, and those of every rollout; strong symbols are the rollouts with the highest returns.${drawn.length < free ? ` Of ${free} free parameters, the first ${drawn.length} are drawn.` : ""}${ends.length ? ` At a bound: ${ends.join(", ")}. If the machine allows it, a new run with wider bounds may do better.` : ""}`;
-  fillTable(at("controller-table"), ["parameter", "incumbent", "start", "bounds", "unit", "search"],
-    parameters.map((p) => [p.name, text(p.value), text(p.start), describeBounds(p), p.unit || "–", describeSearch(p)]));
+  fillTable(at("controller-table"), ["parameter", "incumbent", "unit", "start", "bounds", "search"],
+    parameters.map((p) => [p.name, text(p.value), p.unit || "–", text(p.start), describeBounds(p), describeSearch(p)]));
   at("controller-charts").replaceChildren(...drawn.map(() => element("div", { class: "chart" })));
 }
 
