@@ -20,6 +20,7 @@ MODULES = {
         "clipped",
         "custom",
         "functional",
+        "import_policy",
         "limited",
         "linear",
         "make_policy",

@@ -22,7 +22,7 @@ from ddopg.core.imitation import Fit, check_fits, fit_policy
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.policy_building import build_policy
 from ddopg.core.state import State
-from ddopg.core.types import Description, Failure, Trajectory
+from ddopg.core.types import Description, Failure, Trajectory, read_context
 from ddopg.envs.adapter import (
     define_problem,
     get_env_id,
@@ -250,7 +250,7 @@ class DDOPG(Shown):
             self.state = state
         return [self._hand_out(proposal) for proposal in proposals]
 
-    def tell(self, proposal: Proposal, trajectory: Trajectory | float) -> Info:
+    def tell(self, proposal: Proposal, trajectory: Trajectory | float, *, context: Any = None) -> Info:
         """Take in what happened when the proposal was rolled out, and improve the policy.
 
         With a run directory, the rollout is on the disk when this returns. Ctrl-C and SIGTERM wait for the end of it;
@@ -260,6 +260,9 @@ class DDOPG(Shown):
             proposal: what was rolled out.
             trajectory: what happened; `proposal.trajectory` makes one. The return alone, a number, where the policy
                 is `ddopg.controllers.returns_only`.
+            context: what the world fixed for this rollout, (C,): a friction, a load, a target. What a linear function
+                of it explains of the rewards is luck, and no merit of the policy. The same numbers for every rollout
+                of a run, or for none.
 
         Returns:
             What there is to look at: return, estimates, effective sample size; and a remark where the actions are
@@ -273,6 +276,7 @@ class DDOPG(Shown):
         told = proposal.outcome(float(trajectory)) if isinstance(trajectory, Real) else trajectory
         check_fits(told, self.problem)
         assert isinstance(told, Trajectory)
+        told = told if context is None else told._replace(context=read_context(context))
         check_credit(told, proposal.pure, self.state)
         own = told._replace(theta=proposal.theta)
         remark = "" if proposal.noise else describe_deviation(own, self.policy, self.problem)

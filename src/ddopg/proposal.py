@@ -81,7 +81,7 @@ class Proposal(Shown):
         return self._trained.parameters
 
     def trajectory(
-        self, observations: Any, actions: Any, rewards: Any, terminated: bool = False
+        self, observations: Any, actions: Any, rewards: Any, terminated: bool = False, context: Any = None
     ) -> Trajectory:
         """The rollout as a `Trajectory`, for `agent.tell`.
 
@@ -90,6 +90,7 @@ class Proposal(Shown):
             actions: what it answered, (T, A).
             rewards: what each step earned, (T,).
             terminated: the task ended the episode, not the clock.
+            context: what the world fixed for this rollout, (C,), as in `DDOPG.tell`.
 
         Returns:
             The trajectory of this proposal.
@@ -98,9 +99,8 @@ class Proposal(Shown):
             TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
         """
         horizon = self._trained.problem.horizon
-        return make_trajectory(
-            self.theta, observations, actions, rewards, horizon=horizon, terminated=terminated
-        )
+        told = {"horizon": horizon, "terminated": terminated, "context": context}
+        return make_trajectory(self.theta, observations, actions, rewards, **told)
 
     def failure(self, observations: Any, actions: Any, rewards: Any, return_: float) -> Trajectory:
         """A rollout that your own check ended early, with the return that such a failure counts as.

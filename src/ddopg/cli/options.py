@@ -255,6 +255,8 @@ class Tell:
     """One file per rollout."""
     proposal: int | None = None
     """Number of the proposal, if neither the file nor its directory says so."""
+    context: tuple[float, ...] = ()
+    """What the world fixed for these rollouts, such as a friction; the same numbers for every rollout of the run."""
     policy: OwnPolicy = None
     """The policy class, if it is in a module of yours: a file may not say which module to import."""
     json: bool = False

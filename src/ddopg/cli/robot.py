@@ -17,7 +17,7 @@ from ddopg.cli.own_policy import choose_config, choose_own_policy, import_own_po
 from ddopg.cli.stored_command import module_options
 from ddopg.core.algorithm import Info
 from ddopg.core.state import require_waiting
-from ddopg.core.types import is_same_experience
+from ddopg.core.types import is_same_experience, read_context
 from ddopg.errors import SpaceError, TrajectoryError, require, require_given
 from ddopg.proposal import Proposal
 from ddopg.storage import exports, robot_logs
@@ -75,13 +75,13 @@ def tell(command: Tell) -> None:
     for path in command.logs:
         log = read_log(path, agent.problem)
         number = _read_number(path, log, command.proposal)
-        told = _find_told(agent, path, log, number)
+        told = _find_told(agent, path, log, number, command.context)
         if told is not None:
             _say_told_before(path, told, command.json, SAME_AGAIN)
             continue
         proposal = _find_proposal(agent, path, number)
         trajectory = log_to_trajectory(log, path, agent.problem, proposal.theta)
-        info = agent.tell(proposal, trajectory)
+        info = agent.tell(proposal, trajectory, context=command.context or None)
         _say(info, proposal.number, info.remark, command.json)
     _leave_files(agent)
 
@@ -125,11 +125,13 @@ def _read_number(path: Path, log: Log, number: int | None) -> int | None:
     return next((one for one in given if one is not None), None)
 
 
-def _find_told(agent: DDOPG, path: Path, log: Log, number: int | None) -> Rollout | None:
+def _find_told(
+    agent: DDOPG, path: Path, log: Log, number: int | None, context: tuple[float, ...] = ()
+) -> Rollout | None:
     """The rollout that was made of the same log before: by the same command, which was stopped and is repeated."""
     if number in {proposal.number for proposal in agent.pending}:
         return None
-    trajectory = log_to_trajectory(log, path, agent.problem)
+    trajectory = log_to_trajectory(log, path, agent.problem)._replace(context=read_context(context))
     if not any(is_same_experience(trajectory, other) for other in agent.state.memory.trajectories):
         return None
     _, rollouts = read_rollouts(require_store(agent).directory)

@@ -50,6 +50,13 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0, purpose: 
                 "build it with make_trajectory(..., horizon=...) for the same policy, or start a new memory",
                 TrajectoryError,
             )
+        came, held = trajectory.context.size, first.context.size
+        require(
+            came == held,
+            f"the context of the trajectory has {came} numbers, that of the rollouts before has {held}; tell the "
+            "same ones, as context=[...], for every rollout or for none",
+            TrajectoryError,
+        )
     return memory._replace(
         trajectories=(*memory.trajectories, trajectory),
         returns=np.append(memory.returns, value),

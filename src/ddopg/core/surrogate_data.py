@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from ddopg.core.param_scaling import scale_params
 from ddopg.core.selection import Selection
 from ddopg.core.surrogate import length_scales, log_likelihoods
 from ddopg.core.time_grid import SubsampledTrajectory, TimeGrid, choose_stride, cut_replayed, find_real_steps
-from ddopg.core.types import ControlVariate, HostOrDevice, SurrogateData
+from ddopg.core.types import ControlVariate, HostOrDevice, SurrogateData, Trajectory
 from ddopg.policies import Policy
 
 POLICY_EFFECT_VARIANCE = (
@@ -48,6 +49,7 @@ class Inputs(NamedTuple):
     slots: HostOrDevice  # (N,) of the selected trajectories; any for rows of padding
     counts: HostOrDevice  # (N,)
     paths: SubsampledTrajectory  # stacked, N rows
+    contexts: HostOrDevice | None = None  # (N, C) what the world fixed for each rollout, where that is told
     control: ControlVariate | None = None  # without what it says of these paths
 
 
@@ -91,13 +93,14 @@ def prepare(
         paths, real = cut_replayed(paths, grid), None
     else:
         real = find_real_steps(paths, grid)
+    contexts = _stack_contexts(chosen, rows)
     control = None if critic is None else make_control_variate(critic, memory, grid, sample.reward_scale)
-    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths, control)
+    inputs = Inputs(centre, sample.param_scale, cache.values, padded, counts, paths, contexts, control)
     return _surrogate_data(inputs, policy, config.surrogate)._replace(real=real), cache
 
 
 def subtract_initial_state_effect(rewards: Array, starts: Array, policies: Array, counts: Array) -> Array:
-    """Rewards (N, K) without what a linear function of the first observation explains of them.
+    """Rewards (N, K) without what a linear function of the situation explains of them: the start, a context.
 
     What the start explains is not due to the policy, and what the policy explains (a smooth function of its
     parameters) is not due to the start: the rewards of each stretch of time are explained by neither, by one or by
@@ -106,7 +109,7 @@ def subtract_initial_state_effect(rewards: Array, starts: Array, policies: Array
 
     Args:
         rewards: of each trajectory and stretch of time, (N, K).
-        starts: first observations, (N, O).
+        starts: what the world decided of each trajectory: its first observation, its context, or both, (N, O + C).
         policies: parameters in the parameter scale, (N, D).
         counts: 0 marks a padding row, (N,).
     """
@@ -124,6 +127,16 @@ def subtract_initial_state_effect(rewards: Array, starts: Array, policies: Array
     parts, errors = jax.vmap(explain)(*choices)
     best = jnp.argmin(errors, axis=0)
     return rewards - jnp.take_along_axis(parts, best[None, None, :], axis=0)[0]
+
+
+def _stack_contexts(chosen: Sequence[Trajectory], rows: int) -> np.ndarray | None:
+    """The contexts padded to `rows` rows; None where there are none."""
+    size = chosen[0].context.size
+    if size == 0:
+        return None
+    padded = np.zeros((rows, size), np.float32)
+    padded[: len(chosen)] = [trajectory.context for trajectory in chosen]
+    return padded
 
 
 def similarity(points: Array, real: Array) -> Array:
@@ -187,8 +200,9 @@ def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> 
     if config.ess_share:
         at = jax.vmap(partial(log_likelihoods, policy, inputs.centre, config=config))(paths)
         inverse_temperature = fit_inverse_temperature(log_p[..., -1], at[..., -1], counts, config.ess_share)
-    if config.initial_state_correction:
-        rewards = _correct_rewards(inputs, control, policy)
+    situation = _situation(inputs, config)
+    if situation is not None:
+        rewards = _correct_rewards(inputs, situation, control, policy)
     mixture = jax.vmap(partial(estimators.log_mixture, epsilon=config.epsilon), in_axes=(2, None), out_axes=1)
     log_q = mixture(inverse_temperature * log_p, counts)
     return SurrogateData(
@@ -206,14 +220,24 @@ def _surrogate_data(inputs: Inputs, policy: Policy, config: SurrogateConfig) -> 
     )
 
 
-def _correct_rewards(inputs: Inputs, control: ControlVariate | None, policy: Policy) -> Array:
-    """The rewards (N, K) without the effect of the start; with a critic, that on what it did not foresee."""
+def _situation(inputs: Inputs, config: SurrogateConfig) -> Array | None:
+    """What no policy chose, (N, …): the first observation, where it is corrected for, and the context, where told."""
+    starts = [inputs.paths.observations[:, 0]] if config.initial_state_correction else []
+    contexts = [] if inputs.contexts is None else [inputs.contexts]
+    parts = [*starts, *contexts]
+    return None if not parts else parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=1)
+
+
+def _correct_rewards(
+    inputs: Inputs, situation: Array, control: ControlVariate | None, policy: Policy
+) -> Array:
+    """The rewards (N, K) without the effect of the situation; with a critic, that on what it did not foresee."""
     paths, rewards = inputs.paths, inputs.paths.rewards
     policies = scale_params(paths.thetas, inputs.param_scale[None, :])
-    starts = paths.observations[:, 0]
     if control is None:
-        return subtract_initial_state_effect(rewards, starts, policies, inputs.counts)
+        return subtract_initial_state_effect(rewards, situation, policies, inputs.counts)
     values = make_values_fn(control, paths.observations, paths.step_counts, policy)(inputs.centre)
     terms = sum_over_stretches(control._replace(values=values), rewards.shape[1])
     unforeseen = estimators.subtract_control_variate(rewards, *terms)
-    return rewards + subtract_initial_state_effect(unforeseen, starts, policies, inputs.counts) - unforeseen
+    corrected = subtract_initial_state_effect(unforeseen, situation, policies, inputs.counts)
+    return rewards + corrected - unforeseen

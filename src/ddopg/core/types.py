@@ -42,6 +42,9 @@ class Trajectory(NamedTuple):
     terminated: bool  # the task ended the episode
     truncated: bool  # the clock ended it
     seed: int  # `rollout(env, policy, theta, seed)` plays it again, but for noise; −1: it cannot be replayed
+    context: np.ndarray = np.zeros(
+        0, np.float32
+    )  # (C,) float32, what the world fixed for this rollout, if it is told
 
     @property
     def length(self) -> int:
@@ -79,6 +82,7 @@ def is_same_experience(one: Trajectory, other: Trajectory) -> bool:
         and np.array_equal(one.observations, other.observations)
         and np.array_equal(one.actions, other.actions)
         and np.array_equal(one.rewards, other.rewards)
+        and np.array_equal(one.context, other.context)
     )
 
 
@@ -208,6 +212,7 @@ def make_trajectory(
     terminated: bool = False,
     truncated: bool | None = None,
     seed: int = -1,
+    context: Any = None,
 ) -> Trajectory:
     """Check the arrays of one episode (T ≤ horizon steps) and pad them with zeros to the horizon.
 
@@ -222,6 +227,7 @@ def make_trajectory(
         terminated: the task ended the episode: it fell, or it was solved.
         truncated: the clock or the operator ended it; by default, if it did not terminate.
         seed: what the environment was reset with, or −1 if the episode cannot be replayed.
+        context: what the world fixed for this rollout, (C,): a friction, a load. See `DDOPG.tell`.
 
     Returns:
         The trajectory, for `agent.tell` or `agent.add`.
@@ -260,7 +266,26 @@ def make_trajectory(
         terminated=bool(terminated),
         truncated=bool(not terminated if truncated is None else truncated),
         seed=int(seed),
+        context=read_context(context),
     )
+
+
+def read_context(values: Any) -> np.ndarray:
+    """What the world fixed for a rollout as an array (C,), float32; empty for None.
+
+    Raises:
+        TrajectoryError: if it is not a row of finite numbers.
+    """
+    try:
+        context = np.atleast_1d(np.asarray([] if values is None else values, np.float32))
+    except (TypeError, ValueError) as error:
+        raise TrajectoryError(f"context must be numbers: {error}") from error
+    require(
+        context.ndim == 1 and bool(np.isfinite(context).all()),
+        f"context must be a row of finite numbers, the same ones for every rollout, got {values!r:.80}",
+        TrajectoryError,
+    )
+    return context
 
 
 def check_trajectory(trajectory: Trajectory) -> None:
@@ -271,11 +296,12 @@ def check_trajectory(trajectory: Trajectory) -> None:
         "actions": "float32",
         "rewards": "float64",
         "alive": "bool",
+        "context": "float32",
     }
     steps = trajectory.length
     for name, kind in kinds.items():
         array = getattr(trajectory, name)
-        after = array[steps:] if name != "theta" else array[:0]
+        after = array[steps:] if name not in ("theta", "context") else array[:0]
         require(
             array.dtype == kind and bool(np.isfinite(array).all()) and not after.any(),
             f"the trajectory's {name} must be finite {kind}, and zero after its {steps} steps; build it with "

@@ -164,6 +164,8 @@ def _fetch_checked(connection: sqlite3.Connection, table: str, order: str) -> li
 
 def _build_memory(rollouts: Sequence[Rollout]) -> Memory:
     trajectories = tuple(one.trajectory for one in rollouts)
+    sizes = sorted({trajectory.context.size for trajectory in trajectories})
+    require(len(sizes) <= 1, f"the contexts of the rollouts have different sizes, {sizes}", ArtefactError)
     returns = np.array([one.value for one in rollouts], np.float64)
     longest = max((t.length for t in trajectories), default=0)
     return Memory(trajectories, returns, longest, tuple(one.purpose for one in rollouts))

@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ddopg.config import Config
 from ddopg.core.algorithm import Info, check_names
 from ddopg.core.problem import Problem, problem_from_dict
@@ -24,6 +26,7 @@ from ddopg.support.arrays import array_from_bytes, array_to_bytes
 from ddopg.support.records import from_dict, to_dict
 
 MOST_NUMBERS = 2**26  # in one padded rollout, or in the parameters of a policy
+CONTEXT = "context"  # in the JSON of a row of the log, and no column of the log
 LOG_COLUMNS = tuple(name.rstrip("_") for name in Info._fields)
 """The names in a row of the log."""
 
@@ -104,7 +107,7 @@ def rollout_to_row(
         value,
         array_to_bytes(trajectory.theta),
         *(array_to_bytes(array[:steps]) for array in arrays),
-        info_to_text(info),
+        info_to_text(info, trajectory.context),
     )
 
 
@@ -134,7 +137,7 @@ def rollouts_from_rows(
 
 def trajectory_from_row(row: Sequence[Any], problem: Problem, size: int) -> Trajectory:
     """The trajectory in a row that `rollout_to_row` made."""
-    number, _, _, seed, steps, terminated, truncated, value, theta, observations, actions, rewards, _ = row
+    number, _, _, seed, steps, terminated, truncated, value, theta, observations, actions, rewards, text = row
     require(
         type(steps) is int and 0 < steps <= problem.horizon and type(seed) is int and math.isfinite(value),
         f"rollout {number} has {steps} steps, expected 1 to {problem.horizon}",
@@ -150,6 +153,7 @@ def trajectory_from_row(row: Sequence[Any], problem: Problem, size: int) -> Traj
             terminated=bool(terminated),
             truncated=bool(truncated),
             seed=seed,
+            context=json.loads(text).get(CONTEXT),
         )
     except TrajectoryError as error:
         raise ArtefactError(f"rollout {number}: {error}") from error
@@ -160,15 +164,17 @@ def info_to_dict(info: Info) -> dict[str, Any]:
     return dict(zip(LOG_COLUMNS, info, strict=True))
 
 
-def info_to_text(info: Info) -> str:
-    """A row of the log as JSON, which has neither NaN nor infinities."""
-    return json.dumps({name: _finite_or_text(value) for name, value in info_to_dict(info).items()})
+def info_to_text(info: Info, context: np.ndarray) -> str:
+    """A row of the log as JSON, which has neither NaN nor infinities; and the context, where there is one."""
+    told = {CONTEXT: context.tolist()} if context.size else {}
+    return json.dumps({name: _finite_or_text(value) for name, value in info_to_dict(info).items()} | told)
 
 
 def info_from_text(text: str) -> dict[str, Any]:
     """A row of the log: names and values as `Info` had them."""
     values = json.loads(text)
     require(type(values) is dict, "a row of the log is no table", ArtefactError)
+    values.pop(CONTEXT, None)
     special = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
     return {name: special[v] if v is None or v in ("inf", "-inf") else v for name, v in values.items()}
 
