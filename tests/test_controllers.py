@@ -262,7 +262,3 @@ class TestAMemory:
         added = agent.add(ddopg.make_trajectory(None, seen, actions, [0.0, 0.0, 0.0], horizon=3))
         assert added.fit.misfit < 1e-3
         np.testing.assert_allclose(LEAKY.describe(added.fit.theta)["gain"], -0.7, atol=1e-2)
-
-    def test_onnx_says_that_it_cannot_hold_one(self, tmp_path):
-        with pytest.raises(ArtefactError, match="has a memory"):
-            ddopg.deploy.to_onnx(ddopg.DDOPG(Follow(), policy=LEAKY).incumbent, tmp_path / "p.onnx")

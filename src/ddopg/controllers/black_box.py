@@ -109,11 +109,8 @@ def returns_only(parameters: Sequence[Parameter], context_size: int = 1) -> Poli
     policy = from_vector(known, lambda values, seen: jnp.zeros(size), (context_size, size))
 
     def act(theta: Any, observation: Any) -> Any:
-        return (
-            theta + 0 * observation[..., :1]
-            if observation.ndim == 1
-            else theta[None] + 0 * observation[:, :1]
-        )
+        row = theta.reshape((1,) * (observation.ndim - 1) + theta.shape)  # JAX may be told to promote none
+        return row + 0 * observation[..., :1]
 
     return policy._replace(act=act)
 

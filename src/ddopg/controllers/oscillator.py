@@ -77,7 +77,8 @@ def oscillator(
         amplitudes, phases, offsets = p[3:].reshape(3, number)
         target = offsets + amplitudes * jnp.sin(2 * jnp.pi * turn + phases)
         force = p[1] * (target - observation[seen]) - p[2] * observation[moving]
-        return (turn + 1 / p[0]) % 1.0, mid + half * force
+        after = turn + 1 / p[0]
+        return after - jnp.floor(after), mid + half * force  # a remainder cannot be written as ONNX
 
     return from_vector(declared, step, (observation_size, number), initial=lambda p: jnp.zeros(()))
 
