@@ -14,7 +14,7 @@ from ddopg.core.types import HostOrDevice, Trajectory
 
 LARGEST = 10.0  # standardised observation: one far from all others shall not rule the networks
 CAPACITY = 2**18  # steps that are held; beyond it the oldest trajectories are forgotten
-ROOMS = (2**13, 2**16, CAPACITY)  # steps that arrays have room for: few sizes, each of which is compiled once
+ROOMS = (2**15, CAPACITY)  # steps that arrays have room for: few sizes, each of which is compiled once
 VALUES_SPAN = 30.0  # root mean square of the discounted returns to come, in the unit of the critic's networks
 
 
