@@ -9,18 +9,20 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import ddopg.envs
-from ddopg.envs import CARTPOLE, ENVS, PYTHON, SWIMMER, Task, initial_observation
+from ddopg.envs import CARTPOLE, ENVS, PYTHON, SWIMMER, SWINGUP, Task, initial_observation
 from ddopg.envs.tasks.cartpole.drawing import paint as paint_cartpole
 from ddopg.envs.tasks.mountaincar import physics as mountaincar
 from ddopg.envs.tasks.mountaincar.drawing import paint as paint_mountaincar
 from ddopg.envs.tasks.swimmer.drawing import paint as paint_swimmer
 from ddopg.envs.tasks.swimmer.mujoco_model import Camera
+from ddopg.envs.tasks.swingup.drawing import paint as paint_swingup
 from tests.box2d import mark_box2d
 from tests.envs.policies import rewards
 
 IDS = mark_box2d(identifier for identifier, _ in ENVS.values())
 CART = CARTPOLE.start([0.0, 0.0, 0.0, 0.0], PYTHON)
 FISH = SWIMMER.start([0.0] * 10, PYTHON)
+HANGING = SWINGUP.start([0.0, 0.0, -1.0, 0.0, 0.0], PYTHON)
 NORMALISED = "For Box action spaces, we recommend using a symmetric and normalized space"
 
 
@@ -86,13 +88,13 @@ def test_a_given_start_is_the_start_that_was_drawn(env):
     np.testing.assert_array_equal([env.step(env.action_space.low)[0] for _ in range(5)], there)
 
 
-@pytest.mark.parametrize("task", [CARTPOLE, SWIMMER])
+@pytest.mark.parametrize("task", [CARTPOLE, SWIMMER, SWINGUP])
 def test_a_seed_means_the_same_start_in_gym_and_compiled(task):
     env = gym.make(ENVS[task.name][0])
     np.testing.assert_array_equal(env.reset(seed=11)[0], initial_observation(task, 11))
 
 
-@pytest.mark.parametrize(("task", "steps"), [(CARTPOLE, 25), (SWIMMER, 1000)])
+@pytest.mark.parametrize(("task", "steps"), [(CARTPOLE, 25), (SWIMMER, 1000), (SWINGUP, 50)])
 def test_a_compiled_batch_earns_what_the_gym_loop_earns(task, steps):
     env = gym.make(ENVS[task.name][0])
     gains = np.random.default_rng(0).standard_normal((task.action_size, task.observation_size))
@@ -133,11 +135,18 @@ def test_actions_are_not_clipped_and_the_metadata_say_so(env):
     _, usual, *_ = env.step(env.action_space.high)
     env.reset(seed=2)
     _, excessive, *_ = env.step(env.action_space.high * 3)
-    assert (excessive < usual) == ("MountainCar" not in env.spec.id)
+    if env.spec.id in ("ddopg/MountainCar-v0", "ddopg/CartpoleSwingUp-v0"):
+        assert excessive == usual  # their rewards do not know the action
+    else:
+        assert excessive < usual
 
 
 def test_the_pure_simulator_is_within_reach(env):
-    expected = {"ddopg/Cartpole-v0": CARTPOLE, "ddopg/Swimmer-v0": SWIMMER}.get(env.spec.id)
+    expected = {
+        "ddopg/Cartpole-v0": CARTPOLE,
+        "ddopg/Swimmer-v0": SWIMMER,
+        "ddopg/CartpoleSwingUp-v0": SWINGUP,
+    }.get(env.spec.id)
     assert env.unwrapped.task is expected
     assert expected is None or isinstance(expected, Task)
 
@@ -198,6 +207,8 @@ def test_a_picture_shows_the_state(env):
         (paint_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "x"),
         (paint_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "y"),
         (paint_mountaincar, mountaincar.State(0.0, 0.2, 0.0), "angle"),
+        (paint_swingup, HANGING, "x"),
+        (paint_swingup, HANGING, "sin"),
         (paint_swimmer, FISH, "heading"),
         (paint_swimmer, FISH, "bend2"),
         (paint_swimmer, FISH, "bend3"),

@@ -1,4 +1,4 @@
-"""The paper's three benchmark tasks, and the Gymnasium side of the package.
+"""The paper's three benchmark tasks, a swing-up, and the Gymnasium side of the package.
 
 Light to import: JAX, MuJoCo, Box2D and Pillow are loaded when an environment, or `JAX`, is asked for. May import
 `core` and `support`.
@@ -10,6 +10,7 @@ from ddopg.envs.base import PYTHON, Ops, Task, TaskSpec, initial_observation
 from ddopg.envs.tasks import TASKS
 from ddopg.envs.tasks.cartpole.physics import CARTPOLE
 from ddopg.envs.tasks.swimmer.physics import SWIMMER
+from ddopg.envs.tasks.swingup.physics import SWINGUP
 
 if TYPE_CHECKING:
     from ddopg.envs.jax_ops import JAX
@@ -20,6 +21,7 @@ __all__ = [
     "JAX",
     "PYTHON",
     "SWIMMER",
+    "SWINGUP",
     "TASKS",
     "Ops",
     "Task",

@@ -1,6 +1,6 @@
 """Any Gymnasium environment with Box spaces, seen as a problem: sizes, action range, horizon.
 
-`make` accepts the short names of the three tasks and every registered id; what cannot be learnt on is refused
+`make` accepts the short names of the package's tasks and every registered id; what cannot be learnt on is refused
 with a sentence that says how to make it fit.
 """
 
@@ -26,7 +26,8 @@ def make(name: str, **options: Any) -> gym.Env:
     """Make the environment of that name.
 
     Args:
-        name: `cartpole`, `mountaincar`, `swimmer`, or any Gymnasium id; `module:Name-v0` imports the module first.
+        name: `cartpole`, `mountaincar`, `swimmer`, `swingup`, or any Gymnasium id; `module:Name-v0` imports the
+            module first.
         options: what `gymnasium.make` takes.
 
     Returns:

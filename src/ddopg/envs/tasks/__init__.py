@@ -12,6 +12,7 @@ FOLDERS = (
     "cartpole",
     "mountaincar",
     "swimmer",
+    "swingup",
 )
 
 TASKS: dict[str, TaskSpec] = {
