@@ -48,6 +48,7 @@ PARSED_ONLY = {  # beginning of a command: why it is not run
     "ddopg bench --envs cartpole --methods ddopg cmaes random ppo-tuned": "needs PyTorch",
     "ddopg bench --envs cartpole --methods ddopg random": "twenty runs; the page has a small one, which is run",
     "ddopg bench --envs Swimmer-v5": "hours",
+    "ddopg bench --suite small-budget": "days",
     "ddopg train cartpole --log tensorboard wandb": "needs Weights & Biases",
     "WANDB_MODE=offline ddopg train cartpole --log wandb": "needs Weights & Biases",
     "ddopg train cartpole --log mlflow": "needs MLflow",

@@ -13,6 +13,7 @@ from ddopg.cli.options import Bench, Figure
 from ddopg.errors import require
 from ddopg.experiments import figures
 from ddopg.experiments.bench import benchmark, jobs, workers
+from ddopg.experiments.bench.suites import find_suite
 from ddopg.support.compilation import keep_compiled_programs
 
 
@@ -22,9 +23,7 @@ def bench(command: Bench) -> int:
         command.workers is None or command.workers >= 1,
         f"--workers must be at least 1, got {command.workers}",
     )
-    wanted = jobs.plan_jobs(
-        command.envs, command.methods, command.seeds, command.steps, episodes=command.eval_episodes
-    )
+    wanted = _plan_jobs(command)
     jobs.check_jobs(wanted, benchmark.read_finished(command.out))
     failures = benchmark.complete(wanted, command.out, _choose_executor(command), command.quiet)
     console = Console()
@@ -61,6 +60,22 @@ def report_failures(failures: list[workers.Failed], out: Path) -> int:
             file=sys.stderr,
         )
     return 1 if failures else 0
+
+
+def _plan_jobs(command: Bench) -> list[jobs.Job]:
+    if command.suite is None:
+        envs = command.envs or ("cartpole",)
+        steps = 10_000 if command.steps is None else command.steps
+        episodes = 100 if command.eval_episodes is None else command.eval_episodes
+        return jobs.plan_jobs(envs, command.methods, command.seeds, steps, episodes)
+    given = {"--steps": command.steps, "--eval-episodes": command.eval_episodes}
+    for option, value in given.items():
+        require(
+            value is None,
+            f"every task of --suite {command.suite} has its own budget and evaluation episodes, got {option} "
+            f"{value}; leave out {option}, or name tasks with --envs instead of --suite",
+        )
+    return jobs.plan_suite(find_suite(command.suite, command.envs), command.methods, command.seeds)
 
 
 def _choose_executor(command: Bench) -> benchmark.Execute:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     LoggerName = str
 else:
     LoggerName = Literal[tuple(LOGGERS)]
+SuiteName = Literal["small-budget"]
 FigureName = Literal[
     "surrogate", "benchmark", "ablation-history", "ablation-lengthscale", "ablation-temperature", "bias"
 ]
@@ -43,6 +44,27 @@ Count = Annotated[
     ),
 ]
 """Steps or episodes; 1e4 is one too."""
+
+
+def _parse_seeds(words: list[str]) -> tuple[int, ...]:
+    """Read seeds, also as 5200-5209; tyro says it where this raises a ValueError."""
+    seeds: list[int] = []
+    for word in words:
+        first, dash, last = word.partition("-") if word[:1].isdigit() else (word, "", "")
+        seeds += range(int(first), int(last) + 1) if dash else [int(first)]
+    return tuple(seeds)
+
+
+Seeds = Annotated[
+    tuple[int, ...],
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[INT|FIRST-LAST [...]]",
+        instance_from_str=_parse_seeds,
+        is_instance=lambda value: isinstance(value, tuple) and all(isinstance(seed, int) for seed in value),
+        str_from_instance=lambda value: [str(seed) for seed in value],
+    ),
+]
 OwnPolicy = Annotated[str | None, tyro.conf.arg(metavar="MODULE:NAME")]
 Directory = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
 Source = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR|FILE")]
@@ -54,7 +76,7 @@ class Train:
     """Train a policy and save it."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
+    """cartpole, mountaincar, swimmer, swingup, or any Gymnasium id with Box spaces."""
     steps: Count | None = None
     """Budget in environment steps (10,000 if neither --steps nor --episodes is given)."""
     episodes: Count | None = None
@@ -287,22 +309,24 @@ class Bench:
     sac-tuned; and, in parameter space, cmaes, ars, random (linear policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
     """
 
-    envs: tuple[str, ...] = ("cartpole",)
-    """Tasks: cartpole, mountaincar, swimmer, or any Gymnasium ids with Box spaces."""
+    suite: SuiteName | None = None
+    """A set of standard tasks, each with its own budget, episodes and scale (docs/benchmark.md)."""
+    envs: tuple[str, ...] = ()
+    """Tasks: cartpole (if not given), mountaincar, swimmer, swingup, or Gymnasium ids; of a suite, only these."""
     methods: tuple[str, ...] = ("ddopg", "cmaes", "random")
     """Methods to compare."""
-    seeds: tuple[int, ...] = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
-    """One run per seed; default: the paper's ten."""
-    steps: Count = 10_000
-    """Budget of every run, in environment steps."""
+    seeds: Seeds = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
+    """One run per seed; 5200-5209 are ten. Default: the paper's ten."""
+    steps: Count | None = None
+    """Budget of every run, in environment steps (10,000 if not given); not with --suite."""
     workers: int | None = None
     """Local processes, one job and one thread each (default 1); with --ray, jobs at a time (default all)."""
     ray: str | None = None
     """Address of a Ray cluster for the jobs, such as auto or HOST:PORT."""
     out: Path = Path("runs/bench")
     """Directory for the records. After a stop, the same command continues."""
-    eval_episodes: Count = 100
-    """Fresh episodes per evaluation. They are not used for learning and not counted."""
+    eval_episodes: Count | None = None
+    """Fresh episodes per evaluation (100 if not given), not used for learning and not counted; not with --suite."""
     quiet: bool = False
     """No progress display."""
 
@@ -315,7 +339,7 @@ class Tune:
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """cartpole, mountaincar, swimmer, or any Gymnasium id with Box spaces."""
+    """cartpole, mountaincar, swimmer, swingup, or any Gymnasium id with Box spaces."""
     steps: Count = 10_000
     """Budget of every run, in environment steps."""
     trials: int = 50

@@ -28,6 +28,7 @@ from ddopg.support.files import write_atomically
 
 RECORDS = "records.jsonl"
 BOOTSTRAP_SEED = 0  # the table is the same whenever it is printed
+MOST_NAMES = 4  # of tasks in one line
 COLUMNS = 104  # of the table without its first column, at their widest
 
 Execute = Callable[[Sequence[Job]], Iterator[Event]]
@@ -217,7 +218,7 @@ def _print_overall(groups: dict[str, dict[str, list[Record]]], console: Console)
     common = [m for m in next(iter(groups.values()), {}) if all(m in groups[task] for task in tasks)]
     if len(tasks) < 2 or not common:
         return
-    names = f"{', '.join(tasks[:-1])} and {tasks[-1]}"
+    names = f"{', '.join(tasks[:-1])} and {tasks[-1]}" if len(tasks) <= MOST_NAMES else f"{len(tasks)} tasks"
     console.print(f"{names} together: IQM of scores, 0 is doing nothing, 1 the best known [95 %]")
     for method in common:
         last = {task: np.array([row["curve"][-1][1] for row in groups[task][method]]) for task in tasks}

@@ -21,6 +21,7 @@ from ddopg import baselines
 from ddopg._version import __version__
 from ddopg.errors import DDOPGError, RolloutError, require
 from ddopg.experiments.bench.records import Record
+from ddopg.experiments.bench.suites import SuiteTask
 from ddopg.support.records import to_dict
 
 if TYPE_CHECKING:
@@ -71,8 +72,32 @@ def plan_jobs(
     Raises:
         UnknownNameError: if there is no such method.
     """
-    envs = list(envs)
-    return [make_job(env, name, seed, budget, episodes) for seed in seeds for env in envs for name in methods]
+    return _combine([(env, budget, episodes) for env in envs], methods, seeds)
+
+
+def plan_suite(tasks: Iterable[SuiteTask], methods: Sequence[str], seeds: Iterable[int]) -> list[Job]:
+    """Make the jobs of tasks with their own budgets and episodes; the order is that of `plan_jobs`.
+
+    Args:
+        tasks: of a suite, see `suites.find_suite`.
+        methods: names of methods, see `baselines.METHODS`.
+        seeds: of the runs.
+
+    Returns:
+        The jobs, in the order in which they should run.
+
+    Raises:
+        UnknownNameError: if there is no such method.
+    """
+    return _combine([(task.env, task.budget, task.episodes) for task in tasks], methods, seeds)
+
+
+def _combine(
+    tasks: Sequence[tuple[str, int, int]], methods: Sequence[str], seeds: Iterable[int]
+) -> list[Job]:
+    return [
+        make_job(env, name, seed, *limits) for seed in seeds for env, *limits in tasks for name in methods
+    ]
 
 
 def check_jobs(jobs: Sequence[Job], held: Collection[str] = ()) -> None:

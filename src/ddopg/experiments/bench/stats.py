@@ -13,13 +13,19 @@ from typing import NamedTuple
 import numpy as np
 
 from ddopg.envs.tasks import TASKS
+from ddopg.experiments.bench.suites import SUITES
 
 DRAWS = 2000
 LEVEL = 0.95
 
-SOLVED = {name: spec.solved for name, spec in TASKS.items() if spec.solved is not None}
-"""Task → mean return that we call solved (`docs/tasks.md`)."""
-REFERENCES = {name: spec.references for name, spec in TASKS.items() if spec.references is not None}
+_IN_SUITES = [task for suite in SUITES.values() for task in suite]
+SOLVED = {task.env: task.solved for task in _IN_SUITES} | {
+    name: spec.solved for name, spec in TASKS.items() if spec.solved is not None
+}
+"""Task → mean return that we call solved (`docs/tasks.md`, `docs/benchmark.md`)."""
+REFERENCES = {task.env: (task.nothing, task.best) for task in _IN_SUITES} | {
+    name: spec.references for name, spec in TASKS.items() if spec.references is not None
+}
 """Task → returns of doing nothing and of the best policy known: 0 and 1 of a normalised score."""
 
 Curve = Sequence[Sequence[float]]  # (step, mean return) at every mark
@@ -133,7 +139,15 @@ def median_with_infinity(values: Sequence[float]) -> float:
 
 
 def normalise(values: np.ndarray, env: str) -> np.ndarray:
-    """Turn returns on a known task into scores: 0 is doing nothing, 1 the best policy known."""
+    """(return − do nothing) / (best known − do nothing).
+
+    Args:
+        values: returns on one task.
+        env: the task, one of `REFERENCES`.
+
+    Returns:
+        Their scores: 0 is doing nothing, 1 the best known.
+    """
     nothing, best = REFERENCES[env]
     return (values - nothing) / (best - nothing)
 
