@@ -145,5 +145,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("wrong", ["5-x", "x", "5-"])
     def test_other_seeds_are_refused(self, wrong, capsys):
-        assert main(["bench", "--seeds", wrong]) == 2
+        with pytest.raises(SystemExit) as refused:
+            main(["bench", "--seeds", wrong])
+        assert refused.value.code == 2
         assert wrong in capsys.readouterr().err

@@ -51,7 +51,10 @@ def _parse_seeds(words: list[str]) -> tuple[int, ...]:
     seeds: list[int] = []
     for word in words:
         first, dash, last = word.partition("-") if word[:1].isdigit() else (word, "", "")
-        seeds += range(int(first), int(last) + 1) if dash else [int(first)]
+        try:
+            seeds += range(int(first), int(last) + 1) if dash else [int(first)]
+        except ValueError:
+            raise ValueError(f"{word} is no seed; give numbers, or a range such as 5200-5209") from None
     return tuple(seeds)
 
 

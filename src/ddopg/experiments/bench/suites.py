@@ -39,7 +39,7 @@ def _take_own(name: str, budget: int, episodes: int) -> SuiteTask:
 
 
 # `nothing` of tasks that are not ours was measured here with seeds 0, 1, …: 300 episodes of Pendulum, Reacher,
-# LunarLander and the inverted pendulums (standard errors of 1 to 2 %), 30 of Hopper (± 10), 8 of
+# LunarLander and the inverted pendulums (standard errors of 1 to 3 %), 30 of Hopper (± 10), 8 of
 # HalfCheetah (-0.04 ± 0.3), BipedalWalker (± 0.03) and Swimmer (5 ± 5, taken as 0). MountainCar: 0 for certain.
 # `solved` is Gymnasium's threshold; where there is none, or it lies above `best`, it is ours.
 # Sources of `best`, for the scale only: Z = trained agents of RL-Zoo, one tuned run each; T = learning curves of
