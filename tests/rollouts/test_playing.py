@@ -174,12 +174,13 @@ class TestEvaluate:
 
 class TestProblem:
     @pytest.mark.parametrize("name", mark_box2d(SHORT_NAMES))
-    def test_sizes_range_and_horizon_of_the_three_tasks(self, name):
+    def test_sizes_range_and_horizon_of_the_tasks(self, name):
         found = problem_from_env(make(name))
         expected = {
             "cartpole": (4, 1, 100, (10.0,)),
             "mountaincar": (2, 1, 500, (1.0,)),
             "swimmer": (13, 2, 1000, (50.0, 50.0)),
+            "swingup": (5, 1, 250, (10.0,)),
         }
         assert (found.observation_size, found.action_size, found.horizon, found.high) == expected[name]
 
