@@ -271,7 +271,7 @@ class CriticConfig:
     """Units of the hidden layers of its two networks."""
     learning_rate: float = 1e-3
     """Of Adam, for the networks and the actor."""
-    discount: float = 0.995
+    discount: float = 0.99
     """γ of what it learns; the return that is sought keeps its own."""
 
     def __post_init__(self) -> None:
@@ -373,7 +373,7 @@ CRITIC = replace(
     DEFAULT,
     policy=PolicyConfig(hidden=(32,), linear_path=True, squash=True),
     incumbent=IncumbentConfig(ema_rate=0.2, recheck_share=0.25),
-    critic=CriticConfig(updates=2.0),
+    critic=CriticConfig(updates=2.0, discount=0.995),
 )
 
 PRESETS = {"default": DEFAULT, "critic": CRITIC, "paper": PAPER, "released": RELEASED}
