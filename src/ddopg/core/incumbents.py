@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ddopg.config import Config
-from ddopg.core.memory import Memory
+from ddopg.core.memory import Memory, find_rows
 from ddopg.core.policy_update import Improvement
 from ddopg.core.proposals import recheck_share
 from ddopg.core.state import CHECK, CRITIC, Incumbent, Proposal, State
@@ -74,7 +74,7 @@ def find_best(memory: Memory, purpose: str) -> Incumbent | None:
     Returns:
         The policy, and the mean less a standard error.
     """
-    rolled = np.flatnonzero([own == purpose for own in memory.purposes])
+    rolled = find_rows(memory, purpose)
     if len(rolled) < 2:
         return None
     size = float(np.max(np.abs(memory.returns[rolled]))) or 1.0

@@ -63,3 +63,13 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0, purpose: 
         longest=max(memory.longest, trajectory.length),
         purposes=(*memory.purposes, purpose),
     )
+
+
+def find_rows(memory: Memory, purpose: str) -> np.ndarray:
+    """The rows of all rollouts of one purpose, oldest first.
+
+    Args:
+        memory: every rollout.
+        purpose: such as `check`.
+    """
+    return np.flatnonzero([own == purpose for own in memory.purposes])

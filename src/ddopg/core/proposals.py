@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from ddopg.config import Config
+from ddopg.core.memory import find_rows
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.state import CHECK, CRITIC, EXPLORE, NOISY, Proposal, State, count_of_search, is_of_search
@@ -25,9 +26,7 @@ RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
 CRITIC_WINDOW = 8  # rollouts of each source that say which of them is better
 CRITIC_SHARES = (0.1, 0.8)  # the least and the most of the steps that the critic gets
 EVEN_EPISODES = 4  # episodes' worth of steps in which both have the same share
-SEARCH_ROLLOUTS = (
-    20  # what a search needs to show what it can do: until then at least half of the steps are its own
-)
+SEARCH_ROLLOUTS = 20  # what a search needs to show what it can do: until then half of the steps are its own
 SHARE_WINDOW = 20  # rollouts in which it gets its share
 
 
@@ -133,7 +132,7 @@ def critic_share(state: State) -> float:
     at most ½ until the search has had `SEARCH_ROLLOUTS`, and always within `CRITIC_SHARES`.
     """
     returns = {
-        purpose: state.memory.returns[[own == purpose for own in state.memory.purposes]][-CRITIC_WINDOW:]
+        purpose: state.memory.returns[find_rows(state.memory, purpose)][-CRITIC_WINDOW:]
         for purpose in (CRITIC, CHECK, EXPLORE)
     }
     actor, average = returns[CRITIC], returns[CHECK if len(returns[CHECK]) > 1 else EXPLORE]

@@ -11,7 +11,7 @@ from ddopg.envs.tasks.swingup import physics
 
 def paint(state: physics.State) -> np.ndarray:
     """Draw the state as one of the cartpole; the sizes of cart, pole and track are the same."""
-    px, py = state.x - physics.HALF_LENGTH * state.sin, physics.HALF_LENGTH * state.cos
+    px, py = state.x - cartpole.HALF_LENGTH * state.sin, cartpole.HALF_LENGTH * state.cos
     angle = math.atan2(state.sin, state.cos)
     return paint_cartpole(
         cartpole.State(state.x, state.v, px, py, angle, qx=0.0, qy=0.0, rate=state.rate, quiet=0.0)

@@ -11,13 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ddopg.envs.base import Ops, Scalar, Task
+from ddopg.envs.tasks.cartpole.physics import CART_MASS, FORCE_LIMIT, HALF_LENGTH, POLE_MASS, TRACK_LIMIT
 
-CART_MASS = 1.0
-POLE_MASS = 0.1
-HALF_LENGTH = 0.5  # l: from the hinge to the pole's centre of mass
 GRAVITY = 9.81
-FORCE_LIMIT = 10.0
-TRACK_LIMIT = 2.4
 RESET_RANGE = 0.1
 STEP = 0.04
 
