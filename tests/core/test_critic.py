@@ -6,26 +6,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import mannwhitneyu
 
 import ddopg
 from ddopg.config import CriticConfig
 from ddopg.core import critic as critics
 from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.critic import log_density, rescale, td_target, update, value
-from ddopg.core.incumbents import BEST_WINDOW, find_best, hand_over
+from ddopg.core.incumbents import find_best, hand_over
 from ddopg.core.memory import Memory, add
 from ddopg.core.proposals import (
     CRITIC_SHARES,
-    EVEN_EPISODES,
-    SEARCH_ROLLOUTS,
+    JUDGED_WINDOW,
     critic_share,
     is_turn_of_critic,
-    recheck_share,
+    probability_of_lead,
 )
 from ddopg.core.state import Incumbent, Proposal
 from ddopg.core.transitions import LARGEST, collect_transitions
 from ddopg.core.types import make_trajectory
-from ddopg.core.value_learning import MAX_UPDATES
+from ddopg.core.value_learning import EARLY_GAIN, EARLY_UPDATES, MAX_UPDATES, count_updates
 from ddopg.policies import linear, mlp, squashed
 from ddopg.support.records import change
 from tests.probes import Follow
@@ -239,7 +239,7 @@ class TestLearner:
         assert purposes.count("design") == 8, "the design of the search is completed beside it"
         turns = [purpose for purpose in purposes if purpose in ("critic", "noisy")]
         assert 8 <= len(turns) <= 20
-        assert turns == (["noisy", "critic"] * 15)[: len(turns)], "in turns with noise and without"
+        assert turns == (["critic", "noisy"] * 15)[: len(turns)], "in turns with noise and without"
 
     def test_the_search_learns_from_its_own_rollouts_alone(self):
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=20)
@@ -337,16 +337,24 @@ class TestLearner:
 
         monkeypatch.setattr(critics, "update", count)
         ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 2.0}), seed=4).learn(total_episodes=6)
-        assert asked == [2 * 4 * 3, 2 * 3, 2 * 3], "the constant policies at once, then each rollout"
+        assert asked == [8 * 4 * 3, 8 * 3, 8 * 3], "the constant policies at once, then each rollout"
         asked.clear()
         ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1e9}), seed=4).learn(total_episodes=5)
         assert asked == [MAX_UPDATES] * 2
 
 
+    def test_there_are_more_updates_per_step_while_data_are_few(self):
+        """Four times as many at first, as many as are asked for in the end, and falling between."""
+        assert count_updates(10, EARLY_UPDATES // 64, 2.0) == EARLY_GAIN * 2 * 10
+        assert count_updates(10, EARLY_UPDATES // 4, 2.0) == 4 * 10
+        assert count_updates(10, EARLY_UPDATES, 2.0) == 2 * 10
+        assert count_updates(10, EARLY_UPDATES, 0.5) == 10, "few updates per step are made up for longer"
+
+
 class TestShare:
     def state_of(self, **returns):
         """The state after some rollouts of one step each, random policies first."""
-        returns = {"random": [0.0] * SEARCH_ROLLOUTS} | returns
+        returns = {"random": [0.0] * 20} | returns
         purposes = tuple(purpose for purpose, some in returns.items() for _ in some)
         values = np.array([earned for some in returns.values() for earned in some])
         path = make_trajectory([0.0, 0.0], [[0.0]], [[0.0]], [0.0], horizon=3)
@@ -354,31 +362,36 @@ class TestShare:
         return agent.state._replace(
             memory=Memory((path,) * len(values), values, 1, purposes),
             critic=begin(np.zeros(2, np.float32)),
-            steps=3 * EVEN_EPISODES,
+            steps=len(values),
         )
 
-    def test_it_is_a_half_in_the_first_episodes(self):
-        state = self.state_of(critic=[9.0, 8, 9], check=[1.0, 2, 1])
-        assert critic_share(state._replace(steps=3 * EVEN_EPISODES - 1)) == 0.5
-
     def test_a_search_of_few_rollouts_keeps_a_half(self):
-        leading = {"critic": [9.0, 8, 9], "check": [1.0, 2, 1]}
-        for tried, share in ((SEARCH_ROLLOUTS - 4, 0.5), (SEARCH_ROLLOUTS - 3, max(CRITIC_SHARES))):
-            assert critic_share(self.state_of(random=[0.0] * tried, **leading)) == share
+        """Until it has had as many after the design as in it."""
+        leading = {"check": [1.0, 2, 1], "critic": [9.0, 8, 9]}
+        for after, share in ((4, 0.5), (5, max(CRITIC_SHARES))):
+            assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0] * after, **leading)) == share
         behind = {"check": leading["critic"], "critic": leading["check"]}
-        assert critic_share(self.state_of(random=[0.0], **behind)) == min(CRITIC_SHARES)
+        assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0], **behind)) < 0.05 + min(CRITIC_SHARES)
 
     def test_it_is_a_half_until_both_were_rolled_out_twice_without_noise(self):
         assert critic_share(self.state_of(critic=[100.0], check=[0.0, 0.0])) == 0.5
         assert critic_share(self.state_of(critic=[100.0, 90.0], check=[0.0], explore=[0.0])) == 0.5
 
-    def test_perturbed_policies_stand_for_the_average_before_it_was_rolled_out_twice(self):
-        state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[-1.0, 1.0])
-        assert critic_share(state) == pytest.approx(0.7602, abs=1e-4)
+    def test_perturbed_policies_stand_for_the_average_before_it_was_rolled_out_twice_and_the_design_for_those(self):
+        state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[-1.0, 1.0], design=[99.0] * 4)
+        assert critic_share(state) == pytest.approx(0.7807, abs=1e-4)
+        state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[99.0], design=[-1.0, 1.0])
+        assert critic_share(state) == pytest.approx(0.7807, abs=1e-4)
 
     def test_perturbed_policies_say_nothing_of_the_average_and_noise_nothing_of_the_actor(self):
         state = self.state_of(critic=[1.0, 2, 3], check=[1.0, 2, 3], explore=[-99.0] * 9, noisy=[-9.0] * 9)
         assert critic_share(state) == pytest.approx(0.5)
+
+    def test_of_a_source_that_is_seldom_rolled_out_the_last_two_rollouts_speak(self):
+        long_ago = {"critic": [-9.0] * 6 + [9.0] * 2, "explore": [0.0] * JUDGED_WINDOW, "check": [0.0] * 8}
+        assert critic_share(self.state_of(**long_ago)) == max(CRITIC_SHARES)
+        lately = long_ago | {"explore": [0.0]}
+        assert critic_share(self.state_of(**lately)) == min(CRITIC_SHARES)
 
     def test_nonsense_costs_its_least_share_and_no_more(self):
         """A critic that is worse than the search, time and again, keeps a tenth of the steps."""
@@ -393,40 +406,46 @@ class TestShare:
         assert critic_share(state) == pytest.approx(0.5)
 
     def test_it_is_the_chance_of_a_known_lead(self):
-        """Means 1 and 0, variances 2 each, two rollouts each: Φ(1/√2)."""
-        share = critic_share(self.state_of(critic=[0.0, 2.0], check=[-1.0, 1.0]))
-        assert share == pytest.approx(0.7602, abs=1e-4)
+        """Three of four pairs: Φ((3 − 2) / √(4 · 5 / 12)); SciPy has the same statistic."""
+        actor, average = [0.0, 2.0], [-1.0, 1.0]
+        share = critic_share(self.state_of(critic=actor, check=average))
+        assert share == pytest.approx(0.7807, abs=1e-4)
+        test = mannwhitneyu(actor, average, alternative="greater", use_continuity=False, method="asymptotic")
+        assert share == pytest.approx(1 - test.pvalue)
 
-    def test_numbers_of_any_size_are_compared(self):
-        share = critic_share(self.state_of(critic=[0.0, 2e300], check=[-1e300, 1e300]))
-        assert share == pytest.approx(0.7602, abs=1e-4)
+    def test_one_very_high_return_is_one_rank(self):
+        plain, high = (self.state_of(critic=[3.0, 2, top], check=[1.0, 2, 1]) for top in (4.0, 1e300))
+        assert critic_share(high) == critic_share(plain) == max(CRITIC_SHARES)
 
     def test_steps_are_shared_and_not_rollouts(self):
         """One long rollout of the actor has cost as much as thirty of the search that failed at once."""
-        state = self.state_of(random=[], critic=[1.0], explore=[0.0] * 10)
-        assert is_turn_of_critic(state), "one step of eleven"
+        state = self.state_of(random=[], explore=[0.0] * 10, critic=[1.0], random_=[0.0])
+        assert is_turn_of_critic(state), "one step of twelve"
         long = make_trajectory([0.0, 0.0], np.zeros((30, 1)), np.zeros((30, 1)), np.zeros(30), horizon=30)
-        memory = state.memory._replace(trajectories=(long, *state.memory.trajectories[1:]))
-        assert not is_turn_of_critic(state._replace(memory=memory)), "thirty steps of forty"
+        paths = list(state.memory.trajectories)
+        paths[10] = long
+        memory = state.memory._replace(trajectories=tuple(paths))
+        assert not is_turn_of_critic(state._replace(memory=memory)), "thirty steps of forty-one"
+
+    def test_what_was_rolled_out_long_ago_is_neither_owed_nor_paid(self):
+        """Eight rollouts of the actor in a row do not keep it waiting for eight of the search, nor the reverse."""
+        after_many = self.state_of(random=[], explore=[0.0] * 8, critic=[0.0] * 8, check=[0.0] * 4)
+        assert is_turn_of_critic(after_many)
+        evenly = self.state_of(random=[0.0] * 40, noisy=[0.0] * 4)
+        assert not is_turn_of_critic(evenly)
 
     def test_rollouts_under_way_count_as_average_ones(self):
         state = self.state_of(random=[], explore=[0.0] * 10)
         assert is_turn_of_critic(state)
         waiting = Proposal(99, np.zeros(2, np.float32), 0, "noisy")
-        assert is_turn_of_critic(state._replace(pending=(waiting,) * 9))
-        assert not is_turn_of_critic(state._replace(pending=(waiting,) * 11))
+        assert is_turn_of_critic(state._replace(pending=(waiting,) * 3))
+        assert not is_turn_of_critic(state._replace(pending=(waiting,) * 5))
 
     def test_the_average_is_rolled_out_in_turn(self):
         agent = ddopg.DDOPG(Follow(), config=with_critic(**{"incumbent.recheck_share": 0.25}), seed=1)
         agent.learn(total_episodes=70)
         purposes = [p for p in agent.state.memory.purposes if p in ("explore", "check")]
         assert purposes[:8] == ["explore", "explore", "explore", "check"] * 2
-
-    def test_the_average_is_rolled_out_as_it_is_after_the_first_episodes(self):
-        config = with_critic(**{"incumbent.recheck_share": 0.25})
-        state = self.state_of(explore=[0.0] * 10)
-        assert recheck_share(state, config) == 0.25
-        assert recheck_share(state._replace(steps=3 * EVEN_EPISODES - 1), config) == 0
 
 
 def test_networks_of_the_users_own_size_and_policies_without_bounds_work():
@@ -480,8 +499,8 @@ class TestHandingOver:
             assert find_best(equal, "critic").value < 1 / k
 
     def test_one_lucky_rollout_does_not_rule(self):
-        """A hundred once, among zeros, and then tens: the tens are better."""
-        returns = [0.0, 0, 0, 30, 0, 0, 0, *[10.0] * BEST_WINDOW]
+        """Thirty once, among zeros, and then tens: the tens are better."""
+        returns = [0.0, 0, 0, 30, 0, 0, 0, *[10.0] * 12]
         assert find_best(self.memory_of(*(("critic", v) for v in returns)), "critic").theta[0] >= 7
 
     @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import SurrogateData
 
 SPREAD_WINDOW = 20  # rollouts that say how much returns differ
-BEST_WINDOW = 5  # successive rollouts that say what a policy is worth
+BEST_WINDOW = 20  # successive rollouts that say what a policy is worth
 
 
 def choose_incumbent(
@@ -63,7 +63,7 @@ def find_best(memory: Memory, purpose: str) -> Incumbent | None:
     """A policy that moves and is rolled out now and then, at its best; None before there are two such rollouts.
 
     Policies of successive rollouts are near each other, so the mean return of some of them says what they are worth,
-    with a standard error. Every rollout is judged by itself and one to four before it, by the highest mean less a
+    with a standard error. Every rollout is judged by itself and one to nineteen before it, by the highest mean less a
     standard error. The newest within one standard error of the best is chosen, or one before it in its window whose
     return was not below the mean: luck has little to say, and a decline is not followed.
 

@@ -13,10 +13,10 @@ import jax
 import numpy as np
 
 from ddopg.config import Config
-from ddopg.core.memory import find_rows
+from ddopg.core.memory import Memory, find_rows
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.state import CHECK, CRITIC, EXPLORE, NOISY, Proposal, State, count_of_search, is_of_search
+from ddopg.core.state import CHECK, CRITIC, DESIGN, EXPLORE, NOISY, Proposal, State, count_of_search, is_of_search
 from ddopg.parameters import reflect
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
@@ -25,9 +25,8 @@ MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
 CRITIC_WINDOW = 8  # rollouts of each source that say which of them is better
 CRITIC_SHARES = (0.1, 0.8)  # the least and the most of the steps that the critic gets
-EVEN_EPISODES = 4  # episodes' worth of steps in which both have the same share
-SEARCH_ROLLOUTS = 20  # what a search needs to show what it can do: until then half of the steps are its own
-SHARE_WINDOW = 20  # rollouts in which it gets its share
+JUDGED_WINDOW = 40  # rollouts after which one says nothing any more about its source
+SHARE_WINDOW = 5  # rollouts in which the critic gets its share
 
 
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
@@ -40,22 +39,22 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
         return Proposal(k, inside.astype(np.float32), draw_seed(state.seed, k, "rollout"), purpose)
 
     if policy.parameters and k == 0:
-        return proposal("design", initial_params(policy, state.seed))  # the user's own start
+        return proposal(DESIGN, initial_params(policy, state.seed))  # the user's own start
     if place < config.design.constants and not policy.parameters:
         constant = sample_constant_policy(rng, policy.size, outputs)
-        return proposal("design", constant if policy.bias else initial_params(policy, state.seed, k))
+        return proposal(DESIGN, constant if policy.bias else initial_params(policy, state.seed, k))
     if state.critic is not None and is_turn_of_critic(state):
         return _propose_actor(proposal, state)
     scale = search_scale(state, policy, config)
     design = place < config.design.policies
     if design and not config.search.scale_by_sensitivity:
         spread = config.design.spread * rng.standard_normal(policy.size)
-        return proposal("design", initial_params(policy, state.seed) + spread)
+        return proposal(DESIGN, initial_params(policy, state.seed) + spread)
     drawn_random, drawn_check = rng.random(2)
     random = drawn_random < _random_share(state, place, config)
     if design or random:
         gain = config.exploration.gain * np.sqrt(outputs)
-        return proposal("design" if design else "random", sample_params(rng, scale, gain))
+        return proposal(DESIGN if design else "random", sample_params(rng, scale, gain))
     if _is_check(state, float(drawn_check), config):
         return proposal(CHECK, state.ema_params)
     noise = config.exploration.noise * np.sqrt(anneal_factor(state, config))
@@ -76,22 +75,24 @@ def search_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
 def is_turn_of_critic(state: State) -> bool:
     """Whether the next proposal is the critic's: it is, where it had less than its share of the latest steps.
 
-    Steps are what rollouts cost. Those under way count as average ones, and so does the next one.
+    Steps are what rollouts cost. Those of long ago count less, by a factor e for every `SHARE_WINDOW` rollouts of
+    usual length. Rollouts under way count as usual ones, and so does the next one.
     """
-    told = [trajectory.length for trajectory in state.memory.trajectories[-SHARE_WINDOW:]]
-    typical = float(np.mean(told))
-    lengths = np.array([*told, *[typical] * len(state.pending)])
-    own = [not is_of_search(purpose) for purpose in state.purposes[-len(lengths) :]]
-    had, all_of_them = float(np.sum(lengths[own])), float(np.sum(lengths))
-    return had + typical / 2 < critic_share(state) * (all_of_them + typical)
+    lengths = np.array([float(trajectory.length) for trajectory in state.memory.trajectories])
+    usual = float(np.mean(lengths[-RECENT_WINDOW:]))
+    lengths = np.append(lengths, [usual] * len(state.pending))
+    ago = np.sum(lengths) - np.cumsum(lengths)
+    counted = lengths * np.exp(-ago / (SHARE_WINDOW * usual))
+    own = np.array([not is_of_search(purpose) for purpose in state.purposes])
+    return np.sum(counted[own]) + usual / 2 < critic_share(state) * (np.sum(counted) + usual)
 
 
 def _propose_actor(proposal: Callable[[str, np.ndarray], Proposal], state: State) -> Proposal:
-    """The critic's actor, in turns with its noise and as it is."""
+    """The critic's actor, in turns as it is and with its noise."""
     assert state.critic is not None
     actor = state.critic.actor
     own = [purpose for purpose in state.purposes if not is_of_search(purpose)]
-    if own and own[-1] == NOISY:
+    if not own or own[-1] == NOISY:
         return proposal(CRITIC, np.asarray(actor.theta))
     deviation = np.exp(np.asarray(actor.log_std, np.float64)).astype(np.float32)
     return proposal(NOISY, np.asarray(actor.theta))._replace(noise=tuple(map(float, deviation)))
@@ -127,38 +128,58 @@ def _random_share(state: State, place: int, config: Config) -> float:
 def critic_share(state: State) -> float:
     """Share of the steps that the critic gets: how likely its actor is better than the average of the search.
 
-    Φ((mean of the actor − mean of the average) / standard error) over the latest rollouts of each without noise.
-    Until the average has two, those of perturbed policies count. It is ½ in the first `EVEN_EPISODES`,
-    at most ½ until the search has had `SEARCH_ROLLOUTS`, and always within `CRITIC_SHARES`.
+    Φ((mean of the actor − mean of the average) / standard error) over recent rollouts of each without noise, within
+    `CRITIC_SHARES`. It is ½ until both have two. Until the average has two, perturbed policies stand for the search.
+    A young search keeps half of the steps: until it has had as many rollouts as the initial design, after that.
     """
-    returns = {
-        purpose: state.memory.returns[find_rows(state.memory, purpose)][-CRITIC_WINDOW:]
-        for purpose in (CRITIC, CHECK, EXPLORE)
-    }
-    actor, average = returns[CRITIC], returns[CHECK if len(returns[CHECK]) > 1 else EXPLORE]
-    if _is_early(state) or min(len(actor), len(average)) < 2:
+    own = (CHECK, EXPLORE, DESIGN)
+    search_by = next((purpose for purpose in own if len(find_rows(state.memory, purpose)) > 1), DESIGN)
+    actor, search = (recent_returns(state.memory, purpose) for purpose in (CRITIC, search_by))
+    if min(len(actor), len(search)) < 2:
         return 0.5
-    size = float(np.max(np.abs([*actor, *average]))) or 1.0  # squares of large numbers would overflow
-    error = math.sqrt(sum(np.var(some / size, ddof=1) / len(some) for some in (actor, average)))
-    lead = float(np.mean(actor / size) - np.mean(average / size))
-    z = lead / error if error > 0 else math.copysign(math.inf, lead) if lead else 0.0
     least, most = CRITIC_SHARES
-    tried = count_of_search(state.memory.purposes) >= SEARCH_ROLLOUTS
-    return float(np.clip(0.5 * (1 + math.erf(z / math.sqrt(2))), least, most if tried else 0.5))
+    young = count_of_search(state.memory.purposes) < 2 * state.purposes.count(DESIGN)
+    return float(np.clip(probability_of_lead(actor, search), least, 0.5 if young else most))
 
 
-def _is_early(state: State) -> bool:
-    """Whether both learners are in their first `EVEN_EPISODES`."""
-    return state.steps < EVEN_EPISODES * state.memory.trajectories[0].horizon
+def recent_returns(memory: Memory, purpose: str) -> np.ndarray:
+    """The latest returns of one purpose: at most `CRITIC_WINDOW`, of the last `JUDGED_WINDOW` rollouts or two of all.
+
+    A source that is seldom rolled out changes meanwhile. So few of its rollouts count, they say little, and it is
+    rolled out more often until they say more.
+
+    Args:
+        memory: every rollout.
+        purpose: such as `critic`.
+    """
+    rows = find_rows(memory, purpose)
+    recent = int(np.sum(rows >= memory.size - JUDGED_WINDOW))
+    return memory.returns[rows[-min(max(recent, 2), CRITIC_WINDOW) :]]
+
+
+def probability_of_lead(some: np.ndarray, others: np.ndarray) -> float:
+    """Φ((U − nm/2) / √(nm (n + m + 1)/12)): how surely n numbers are higher than m others, by their ranks.
+
+    U counts the pairs in which the first is higher, ties as half (Mann and Whitney): one very high number is one
+    rank, and scales do not matter.
+
+    Args:
+        some: (n,).
+        others: (m,).
+    """
+    n, m = len(some), len(others)
+    lead = np.sum(some[:, None] > others[None, :]) - np.sum(some[:, None] < others[None, :])
+    z = float(lead) / 2 / math.sqrt(n * m * (n + m + 1) / 12)
+    return 0.5 * (1 + math.erf(z / math.sqrt(2)))
 
 
 def recheck_share(state: State, config: Config) -> float:
     """Share of re-checks: none before the search anneals, while everything changes; the configured one in the end.
 
-    Beside a critic it is the configured one after the first episodes: rollouts decide between both.
+    Beside a critic it is always the configured one: rollouts decide between both.
     """
     if state.critic is not None:
-        return 0.0 if _is_early(state) else config.incumbent.recheck_share
+        return config.incumbent.recheck_share
     return config.incumbent.recheck_share * max(0.0, 1 - 2 * anneal_factor(state, config))
 
 

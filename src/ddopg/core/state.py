@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 ADDED = "added"  # the purpose of a trajectory that was not asked for
+DESIGN = "design"  # the purpose of a rollout of the initial design
 EXPLORE = "explore"  # the purpose of a rollout of a perturbed centre
 CHECK = "check"  # the purpose of a rollout of the moving average
 CRITIC = "critic"  # the purpose of a rollout of the critic's actor

@@ -14,6 +14,8 @@ from ddopg.core.transitions import Transitions, collect_transitions
 from ddopg.policies import Policy
 
 MAX_UPDATES = 2**14  # per rollout
+EARLY_GAIN = 4.0  # times as many updates per step while data are few
+EARLY_UPDATES = 2**13  # over the steps so far: what an update per step falls with, down to `critic.updates`
 FIRST_GAIN = 0.1  # of the actor's output layer at first: it begins in the middle of its range
 
 
@@ -41,11 +43,25 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
         critic,
         transitions,
         draw_seed(state.seed, state.memory.size, "critic"),
-        min(round(config.critic.updates * sum(t.length for t in new)), MAX_UPDATES),
+        count_updates(sum(t.length for t in new), int(transitions.steps), config.critic.updates),
         policy,
         config.critic,
     )
     return after if all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(after)) else state.critic
+
+
+def count_updates(new: int, stored: int, rate: float) -> int:
+    """How many updates a round has: `rate` per new step in the end, more of them while data are few.
+
+    The rate is multiplied by `EARLY_GAIN` at first, and falls with one over the stored steps.
+
+    Args:
+        new: steps since the last round.
+        stored: all steps that are learnt from.
+        rate: `critic.updates`.
+    """
+    early = min(EARLY_UPDATES / stored, EARLY_GAIN * rate)
+    return min(round(max(rate, early) * new), MAX_UPDATES)
 
 
 def _begin(state: State, transitions: Transitions, policy: Policy, config: Config) -> critics.Critic:
