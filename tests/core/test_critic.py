@@ -20,7 +20,6 @@ from ddopg.core.proposals import (
     JUDGED_WINDOW,
     critic_share,
     is_turn_of_critic,
-    probability_of_lead,
 )
 from ddopg.core.state import Incumbent, Proposal
 from ddopg.core.transitions import LARGEST, collect_transitions
@@ -342,7 +341,6 @@ class TestLearner:
         ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1e9}), seed=4).learn(total_episodes=5)
         assert asked == [MAX_UPDATES] * 2
 
-
     def test_there_are_more_updates_per_step_while_data_are_few(self):
         """Four times as many at first, as many as are asked for in the end, and falling between."""
         assert count_updates(10, EARLY_UPDATES // 64, 2.0) == EARLY_GAIN * 2 * 10
@@ -371,13 +369,17 @@ class TestShare:
         for after, share in ((4, 0.5), (5, max(CRITIC_SHARES))):
             assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0] * after, **leading)) == share
         behind = {"check": leading["critic"], "critic": leading["check"]}
-        assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0], **behind)) < 0.05 + min(CRITIC_SHARES)
+        assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0], **behind)) < 0.05 + min(
+            CRITIC_SHARES
+        )
 
     def test_it_is_a_half_until_both_were_rolled_out_twice_without_noise(self):
         assert critic_share(self.state_of(critic=[100.0], check=[0.0, 0.0])) == 0.5
         assert critic_share(self.state_of(critic=[100.0, 90.0], check=[0.0], explore=[0.0])) == 0.5
 
-    def test_perturbed_policies_stand_for_the_average_before_it_was_rolled_out_twice_and_the_design_for_those(self):
+    def test_perturbed_policies_stand_for_the_average_before_it_was_rolled_out_twice_and_the_design_for_those(
+        self,
+    ):
         state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[-1.0, 1.0], design=[99.0] * 4)
         assert critic_share(state) == pytest.approx(0.7807, abs=1e-4)
         state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[99.0], design=[-1.0, 1.0])

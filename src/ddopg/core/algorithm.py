@@ -224,8 +224,12 @@ def _take_turn(
     """Remember, learn values, select, improve."""
     state = _remember(state, proposal, trajectory, policy, config)
     own = count_of_search(state.memory.purposes)  # rollouts of the search
-    if config.critic.updates and own >= config.design.constants and not policy.replayed:
-        # Not of a policy with a memory: what an observation is worth says nothing of it.
+    if (
+        config.critic.updates
+        and own >= config.design.constants
+        and not (policy.replayed or policy.parameters)
+    ):
+        # Not of a policy with a memory: what an observation is worth says nothing of it. Nor of a few declared parameters.
         state = state._replace(critic=learn_values(state, policy, config))
     if own < config.design.policies or not is_of_search(proposal.purpose):
         outcome = "initial_design" if own < config.design.policies else "not_searched"

@@ -16,7 +16,17 @@ from ddopg.config import Config
 from ddopg.core.memory import Memory, find_rows
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.state import CHECK, CRITIC, DESIGN, EXPLORE, NOISY, Proposal, State, count_of_search, is_of_search
+from ddopg.core.state import (
+    CHECK,
+    CRITIC,
+    DESIGN,
+    EXPLORE,
+    NOISY,
+    Proposal,
+    State,
+    count_of_search,
+    is_of_search,
+)
 from ddopg.parameters import reflect
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
