@@ -1,5 +1,4 @@
-"""The preset `trajectory`: what it reaches on the three tasks, on tasks it was not tuned for, and what each ingredient is
-worth.
+"""The preset `trajectory`: what it reaches on the three tasks and on others, and what each ingredient is worth.
 
     python benchmarks/trajectory.py report  --workers 2     # the preset on the reporting seeds, short and long
     python benchmarks/trajectory.py others  --workers 2     # five Gymnasium tasks, nothing changed

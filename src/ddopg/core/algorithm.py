@@ -136,7 +136,7 @@ def ask(
     """
     if number is None:
         place = state.asked + state.added
-        together = 0 if config.critic.updates else config.design.policies  # the critic learns from each
+        together = 0 if has_critic(policy, config) else config.design.policies  # the critic learns from each
         stages = (config.design.constants, together, place + 1)
         number = next(end - place for end in stages if end > place)
     for k in range(state.asked, state.asked + number):
@@ -224,12 +224,7 @@ def _take_turn(
     """Remember, learn values, select, improve."""
     state = _remember(state, proposal, trajectory, policy, config)
     own = count_of_search(state.memory.purposes)  # rollouts of the search
-    if (
-        config.critic.updates
-        and own >= config.design.constants
-        and not (policy.replayed or policy.parameters)
-    ):
-        # Not of a policy with a memory: what an observation is worth says nothing of it. Nor of a few declared parameters.
+    if has_critic(policy, config) and own >= config.design.constants:
         state = state._replace(critic=learn_values(state, policy, config))
     if own < config.design.policies or not is_of_search(proposal.purpose):
         outcome = "initial_design" if own < config.design.policies else "not_searched"
@@ -245,6 +240,13 @@ def _take_turn(
     state = hand_over(state)
     length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
     return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
+
+
+def has_critic(policy: Policy, config: Config) -> bool:
+    """Whether a critic learns beside the search: where the configuration asks for one and the policy is a network or
+    a linear map. It has none for a policy with a memory, of which an observation does not say enough, nor for a few
+    declared parameters."""
+    return config.critic.updates > 0 and not policy.replayed and not policy.parameters
 
 
 def _replace_found(state: State, incumbent: Incumbent) -> State:
