@@ -178,8 +178,8 @@ def probability_of_lead(some: np.ndarray, others: np.ndarray) -> float:
         others: (m,).
     """
     n, m = len(some), len(others)
-    lead = np.sum(some[:, None] > others[None, :]) - np.sum(some[:, None] < others[None, :])
-    z = float(lead) / 2 / math.sqrt(n * m * (n + m + 1) / 12)
+    above, below = np.sum(some[:, None] > others[None, :]), np.sum(some[:, None] < others[None, :])
+    z = (int(above) - int(below)) / 2 / math.sqrt(n * m * (n + m + 1) / 12)
     return 0.5 * (1 + math.erf(z / math.sqrt(2)))
 
 
