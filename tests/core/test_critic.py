@@ -15,12 +15,7 @@ from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.critic import log_density, rescale, td_target, update, value
 from ddopg.core.incumbents import find_best, hand_over
 from ddopg.core.memory import Memory, add
-from ddopg.core.proposals import (
-    CRITIC_SHARES,
-    JUDGED_WINDOW,
-    critic_share,
-    is_turn_of_critic,
-)
+from ddopg.core.sharing import CRITIC_SHARES, JUDGED_WINDOW, critic_share, is_turn_of_critic
 from ddopg.core.state import Incumbent, Proposal
 from ddopg.core.transitions import LARGEST, collect_transitions
 from ddopg.core.types import make_trajectory
