@@ -49,7 +49,7 @@ def critic_share(state: State) -> float:
 
 
 def recent_returns(memory: Memory, purpose: str) -> np.ndarray:
-    """The latest returns of one purpose: of the last `JUDGED_WINDOW` rollouts, two at least and `COMPARED_WINDOW` at most.
+    """The latest returns of one purpose: of `JUDGED_WINDOW` rollouts, two at least, `COMPARED_WINDOW` at most.
 
     A source that is seldom rolled out changes meanwhile. So few of its rollouts count, they say little, and it is
     rolled out more often until they say more.
