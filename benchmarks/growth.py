@@ -43,7 +43,6 @@ def learner(directory):
         horizon=HORIZON,
         seed=0,
         run_directory=directory,
-        preset="trajectory",
     )
 
 

@@ -50,7 +50,7 @@ if "PausingPendulum-v0" not in gym.registry:
 
 def clocked(place):
     """Seconds of a whole `learn`, and of its part after the initial design, where the window is full."""
-    agent, times = ddopg.DDOPG(PENDULUM, seed=0, preset="trajectory"), []
+    agent, times = ddopg.DDOPG(PENDULUM, seed=0), []
     started = time.perf_counter()
     agent.learn(
         total_episodes=ROLLOUTS, parallel=place, callback=lambda *_: times.append(time.perf_counter())
@@ -68,7 +68,7 @@ def clocked(place):
 
 def curve_of(task, seed, n):
     """Marks and values of one run with n rollouts under way."""
-    agent, known = ddopg.DDOPG(task, seed=seed, preset="trajectory"), []
+    agent, known = ddopg.DDOPG(task, seed=seed), []
 
     def note(agent, info=None):
         known.append(Checkpoint(agent.state.steps, agent.policy, agent.state.incumbent.theta))
@@ -123,7 +123,7 @@ def main():
     parser.add_argument("--ray", help="address of a Ray cluster")
     parser.add_argument("--only", choices=["clock", "learning"])
     options = parser.parse_args()
-    results = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("trajectory"))}
+    results = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("default"))}
     if options.only != "learning":
         places = [Here(1), *map(Locally, (1, 2, 4, 8))]
         places += [OnRay(n, options.ray) for n in (1, 2, 4, 8)] if options.ray else []

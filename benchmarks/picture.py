@@ -1,6 +1,6 @@
-"""Draw the learning curves of the preset `trajectory` from the saved data.
+"""Draw the default's learning curves from the saved data.
 
-python benchmarks/picture.py docs/images/trajectory.png             # the three tasks
+python benchmarks/picture.py docs/images/default.png             # the three tasks
 python benchmarks/picture.py docs/images/others.png --others     # tasks it was not tuned for
 """
 
@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from trajectory import BUDGETS, OTHERS, groups
+from default import BUDGETS, OTHERS, groups
 
 from ddopg.experiments.bench.stats import SOLVED
 from ddopg.experiments.figures import curves

@@ -21,7 +21,7 @@ BALANCE = np.array([0.1, 0.2, -6.0, -1.2, 0.0], np.float32)
 
 
 def spec_of(env, name):
-    config = change(preset("trajectory"), {"policy.squash": True})
+    config = change(preset("default"), {"policy.squash": True})
     agent = ddopg.DDOPG(env, config=config, seed=0)
     return RolloutSpec(env, name, agent.problem, config, agent.policy, False, None)
 
@@ -113,7 +113,7 @@ class TestProposal:
             "policy.hidden": (3,),
             "policy.linear_path": True,
         }
-        agent = ddopg.DDOPG(Follow(), config=change(preset("trajectory"), small), seed=4)
+        agent = ddopg.DDOPG(Follow(), config=change(preset("default"), small), seed=4)
         agent.learn(total_episodes=4)
         (proposal,) = agent.ask()
         return agent, proposal
@@ -138,7 +138,7 @@ class TestProposal:
 
     def test_it_is_resumed_with_its_noise(self, tmp_path):
         config = change(
-            preset("trajectory"),
+            preset("default"),
             {"critic.updates": 1.0, "critic.hidden": (4,), "policy.hidden": (3,), "policy.linear_path": True},
         )
         agent = ddopg.DDOPG("Pendulum-v1", config=config, seed=4, run_directory=tmp_path / "run")

@@ -96,7 +96,7 @@ KINDS = {
 
 METHODS = {
     "ddopg": Method("ddopg", preset("default")),
-    "ddopg-trajectory": Method("ddopg", preset("trajectory")),
+    "ddopg-critic": Method("ddopg", preset("critic")),
     "ddopg-paper": Method("ddopg", preset("paper")),
     "ddopg-released": Method("ddopg", preset("released")),
     "reinforce-paper": Method("reinforce", ReinforceSettings()),
