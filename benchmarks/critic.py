@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from default import line
 
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import workers
@@ -28,26 +29,28 @@ TASKS = {  # budget, episodes per evaluation
     "swimmer": (60_000, 20),
     "LunarLanderContinuous-v3": (50_000, 20),
 }
-FRESH_SEEDS = range(5190, 5200)  # each was run once, after the preset was frozen; 5160–5189 saw earlier ones
+FRESH_SEEDS = range(5210, 5220)  # each was run once, after the preset was frozen
+EARLIER_SEEDS = range(5190, 5200)  # of the version before; 5160–5189 and 5200–5203 saw others
 METHOD = "ddopg-critic"
 
 
-def plan(envs):
-    return [make_job(env, METHOD, seed, *TASKS[env]) for seed in FRESH_SEEDS for env in envs]
+def plan(envs, seeds=FRESH_SEEDS):
+    return [make_job(env, METHOD, seed, *TASKS[env]) for seed in seeds for env in envs]
 
 
 def print_table():
     found = bench.read_finished(HERE)
-    for env, (budget, _) in TASKS.items():
-        curves = [np.array(found[job.key]["curve"]) for job in plan([env]) if job.key in found]
-        if not curves:
-            continue
-        ends = np.sort([curve[-1, 1] for curve in curves])
-        half = np.sort([curve[len(curve) // 2 - 1, 1] for curve in curves])
-        spans = " | ".join(
-            f"{values[0]:.4g} / {np.median(values):.4g} / {values[-1]:.4g}" for values in (half, ends)
-        )
-        print(f"| {env} | {budget:,} | {len(curves)} | {spans} |")
+    for version, seeds in (("now", FRESH_SEEDS), ("before", EARLIER_SEEDS)):
+        for env, (budget, _) in TASKS.items():
+            rows = [found[job.key] for job in plan([env], seeds) if job.key in found]
+            if rows:
+                print(f"| {version} | {env} | {budget:,} | {len(rows)} | {describe(env, rows)} |")
+
+
+def describe(env, rows):
+    """Worst, median and best seed half-way; then when it was solved, whether it stayed, and the end."""
+    half = np.sort([row["curve"][len(row["curve"]) // 2 - 1][1] for row in rows])
+    return f"{half[0]:.4g} / {np.median(half):.4g} / {half[-1]:.4g} | {line(env, rows)}"
 
 
 def main():

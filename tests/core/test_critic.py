@@ -502,7 +502,8 @@ class TestHandingOver:
 
     @pytest.mark.parametrize(
         ("estimate", "check", "critic", "handed_over"),
-        [(6.0, 5.0, 4.0, 77), (4.0, 6.0, 5.0, 2), (4.0, 5.0, 6.0, 5)],
+        [(6.0, 5.0, 4.0, 77), (4.0, 6.0, 5.0, 2), (4.0, 5.0, 6.0, 5), (6.0, 3.0, 4.0, 5)],
+        ids=["estimate", "average", "actor", "a hopeful estimate is not believed beyond the checks"],
     )
     def test_the_best_of_estimate_average_and_actor_is_handed_over(
         self, estimate, check, critic, handed_over

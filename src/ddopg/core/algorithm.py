@@ -192,7 +192,7 @@ def build_surrogate_data(
 ) -> Surrogate:
     """Select trajectories, choose the scales, and prepare what a search from the centre rests on."""
     rng = make_rng(state.seed, state.memory.size, "selection")
-    known = np.flatnonzero([is_searched(purpose) for purpose in state.memory.purposes])
+    known = np.flatnonzero([is_of_search(purpose) for purpose in state.memory.purposes])
     drawn = select(rng, state.memory.returns[known], config.selection)
     selection = drawn._replace(indices=known[drawn.indices])
     sample = Sample(
@@ -226,7 +226,7 @@ def _take_turn(
     own = count_of_search(state.memory.purposes)  # rollouts of the search
     if has_critic(policy, config) and own >= config.design.constants:
         state = state._replace(critic=learn_values(state, policy, config))
-    if own < config.design.policies or not is_searched(proposal.purpose):
+    if own < config.design.policies or not is_of_search(proposal.purpose):
         outcome = "initial_design" if own < config.design.policies else "not_searched"
         state = hand_over(state)
         return Turn(state, _info_of_rollout(state, trajectory, outcome), cache)
@@ -240,13 +240,6 @@ def _take_turn(
     state = hand_over(state)
     length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
     return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
-
-
-ACTOR_DATA = True
-
-
-def is_searched(purpose: str) -> bool:
-    return purpose != "noisy" if ACTOR_DATA else is_of_search(purpose)
 
 
 def has_critic(policy: Policy, config: Config) -> bool:

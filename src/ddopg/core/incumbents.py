@@ -49,13 +49,17 @@ def choose_incumbent(
 
 
 def hand_over(state: State) -> State:
-    """The incumbent is the best of three: the average of the search at its estimate, and, as far as rollouts without
-    noise say what they are worth, the average and the critic's actor at their best."""
+    """The incumbent is the best of three: the average of the search as it is now, and, as far as rollouts without
+    noise say what they are worth, the average and the critic's actor at their best.
+
+    The surrogate may be too hopeful, so the average of now counts for no more than its checks have shown.
+    """
     if state.critic is None:
         return state
     found = state.found_by_search
-    rolled_out = (find_best(state.memory, purpose) for purpose in (CHECK, CRITIC))
-    best = max([found, *filter(None, rolled_out)], key=lambda incumbent: incumbent.value)
+    checked, actor = (find_best(state.memory, purpose) for purpose in (CHECK, CRITIC))
+    sober = found if checked is None else found._replace(value=min(found.value, checked.value))
+    best = max([sober, *filter(None, (checked, actor))], key=lambda incumbent: incumbent.value)
     return state._replace(incumbent=best, searched=found)
 
 
@@ -113,13 +117,17 @@ def _follow_average(
 
     Either the surrogate says that it is better by more than a standard error, or it was re-checked and did not
     disappoint: its return was not below what the incumbent is believed to have by more than the spread of returns.
+    Beside a critic it is worth its estimate less a standard error: `hand_over` compares it.
     """
-    average = Incumbent(np.asarray(found.ema_params), float(found.at_ema.mean) * sample.reward_scale)
-    if state.critic is not None or not recheck_share(state, config):
+    estimate, error = float(found.at_ema.mean), float(np.sqrt(found.at_ema.variance / found.at_ema.ess))
+    average = Incumbent(np.asarray(found.ema_params), estimate * sample.reward_scale)
+    if state.critic is not None:
+        return average._replace(value=(estimate - error) * sample.reward_scale)
+    if not recheck_share(state, config):
         return average
     believed = float(found.at_incumbent.mean)
     kept = Incumbent(state.found_by_search.theta, believed * sample.reward_scale)
-    if float(found.at_ema.mean) > believed + float(np.sqrt(found.at_ema.variance / found.at_ema.ess)):
+    if estimate > believed + error:
         return average
     newest = _return_of_newest(state, sample, data)
     if proposal.purpose == CHECK and newest > believed - float(found.objective_scale):
