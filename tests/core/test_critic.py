@@ -10,8 +10,9 @@ from scipy.stats import mannwhitneyu
 
 import ddopg
 from ddopg.config import CriticConfig
+from ddopg.controllers import Parameter, controller
 from ddopg.core import critic as critics
-from ddopg.core.algorithm import build_surrogate_data
+from ddopg.core.algorithm import build_surrogate_data, has_critic
 from ddopg.core.critic import log_density, rescale, td_target, update, value
 from ddopg.core.incumbents import find_best, hand_over
 from ddopg.core.memory import Memory, add
@@ -259,6 +260,12 @@ class TestLearner:
         for path, purpose in zip(state.memory.trajectories, state.memory.purposes, strict=True):
             network = path.theta[:-linear_params]
             assert network.any() == (purpose in ("critic", "noisy")), purpose
+
+    def test_declared_parameters_and_a_memory_are_left_to_the_search(self):
+        gain = controller([Parameter("gain", 1.0, scale=1.0)], lambda p, o: [p["gain"] * o[0]], 1, 1)
+        assert has_critic(POLICY, with_critic())
+        assert not has_critic(gain, with_critic())
+        assert not has_critic(POLICY, quick())
 
     def test_without_updates_there_is_none_and_the_run_is_as_before(self):
         plain = ddopg.DDOPG(Follow(), config=quick(), seed=1).learn(total_episodes=12)
@@ -516,5 +523,5 @@ class TestHandingOver:
         )
         found = hand_over(state)
         assert found.incumbent.theta[0] == handed_over
-        assert found.incumbent.value == max(estimate, check, critic)
+        assert found.incumbent.value == max(check, critic)
         assert found.searched is state.searched

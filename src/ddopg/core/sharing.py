@@ -38,8 +38,8 @@ def critic_share(state: State) -> float:
     the average has two, perturbed policies stand for the search, and before those its design. A young search keeps
     half of the steps: until it has had as many rollouts after its design as in it.
     """
-    own = (CHECK, EXPLORE, DESIGN)
-    search_by = next((purpose for purpose in own if len(find_rows(state.memory, purpose)) > 1), DESIGN)
+    rolled_out = (purpose for purpose in (CHECK, EXPLORE) if len(find_rows(state.memory, purpose)) > 1)
+    search_by = next(rolled_out, DESIGN)
     actor, search = (recent_returns(state.memory, purpose) for purpose in (CRITIC, search_by))
     if min(len(actor), len(search)) < 2:
         return 0.5
