@@ -141,6 +141,11 @@ def main():
     show(results, console)
     rates = around.rates(0.3 if options.quick else 3.0)
     show_rates(rates, console)
+    functional = around.pendulum(10 if options.quick else 60)
+    console.print(
+        f"1,000 rollouts × 200 steps of the functional pendulum: {functional['ddopg']:.1f} ms, by hand "
+        f"{functional['by hand']:.1f} ms ({functional['ddopg'] / functional['by hand']:.2f})"
+    )
     presets = ("default",) if options.quick else tuple(around.BUDGETS)
     divisions = {
         f"{preset}, {task}": around.division(task, preset)
@@ -150,7 +155,12 @@ def main():
     show_divisions(divisions, console)
     if options.out:
         about = {"version": ddopg.__version__, "jax": jax.__version__, "machine": platform.machine()}
-        measured = {"gradient_step_us": results, "steps_per_second": rates, "iteration_ms": divisions}
+        measured = {
+            "gradient_step_us": results,
+            "steps_per_second": rates,
+            "functional_pendulum_ms": functional,
+            "iteration_ms": divisions,
+        }
         options.out.write_text(json.dumps(about | measured, indent=2) + "\n")
         if options.release:
             with HISTORY.open("a") as file:

@@ -79,7 +79,7 @@ MODULES = {
         "load_learner",
         "read_settings",
     ],
-    "ddopg.envs": ["TaskSpec", "initial_observation", "register"],
+    "ddopg.envs": ["TaskSpec", "from_functional", "initial_observation", "register"],
     "ddopg.loggers": [
         "CsvLogger",
         "Logger",

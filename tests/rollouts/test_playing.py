@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import ddopg  # noqa: F401  registers the tasks
-from ddopg.envs import CARTPOLE, initial_observation
+from ddopg.envs import CARTPOLE
 from ddopg.envs.adapter import SHORT_NAMES, make, problem_from_env, problem_from_spaces
+from ddopg.envs.functional import pure_from_task
 from ddopg.errors import RolloutError, SpaceError, UnknownNameError
 from ddopg.policies import linear
 from ddopg.rollouts import evaluate, rollout
@@ -163,9 +164,12 @@ class TestEvaluate:
 
     def test_a_finished_episode_earns_nothing_whatever_its_last_state_would_pay(self):
         paid = CARTPOLE._replace(reward=lambda state, action, ops: ops.constant(1.0, state.x))
-        starts = np.stack([initial_observation(CARTPOLE, seed) for seed in range(5)])
+        pure = pure_from_task(paid)
         lengths = [rollout(make("cartpole"), linear(4, 1), np.zeros(5), seed).length for seed in range(5)]
-        assert simulate(paid, linear(4, 1), np.zeros(5, np.float32), starts).tolist() == lengths
+        assert (
+            simulate(pure, linear(4, 1), np.zeros(5, np.float32), pure.draw(range(5)), 100).tolist()
+            == lengths
+        )
 
     def test_other_environments_are_stepped_one_by_one(self):
         returns = evaluate(Target(goal=0.3), POLICY, THETA, [1, 2])

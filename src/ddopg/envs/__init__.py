@@ -1,9 +1,10 @@
 """The paper's three benchmark tasks, a swing-up, and the Gymnasium side of the package.
 
-Light to import: JAX, MuJoCo, Box2D and Pillow are loaded when an environment, or `JAX`, is asked for. May import
-`core` and `support`.
+Light to import: JAX, MuJoCo, Box2D and Pillow are loaded when an environment, `JAX` or `from_functional` is asked
+for. May import `core` and `support`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ddopg.envs.base import PYTHON, Ops, Task, TaskSpec, initial_observation
@@ -13,6 +14,7 @@ from ddopg.envs.tasks.swimmer.physics import SWIMMER
 from ddopg.envs.tasks.swingup.physics import SWINGUP
 
 if TYPE_CHECKING:
+    from ddopg.envs.functional import from_functional
     from ddopg.envs.jax_ops import JAX
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Ops",
     "Task",
     "TaskSpec",
+    "from_functional",
     "initial_observation",
     "register",
 ]
@@ -51,10 +54,11 @@ def register() -> None:
             gymnasium.register(spec.id, spec.entry_point, max_episode_steps=spec.horizon)
 
 
-def __getattr__(name: str) -> Any:
-    """Load `JAX` on first use."""
-    if name == "JAX":
-        from ddopg.envs.jax_ops import JAX
+_LATER = {"JAX": "jax_ops", "from_functional": "functional"}  # where JAX is imported
 
-        return JAX
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Load what needs JAX on first use."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"ddopg.envs.{_LATER[name]}"), name)

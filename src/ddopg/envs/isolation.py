@@ -151,6 +151,12 @@ def make_env(env: gym.Env | str | None, isolate: bool = False) -> gym.Env | None
     )
     if isinstance(env, str):
         return Isolated(env) if isolate else make(env)
+    require(
+        env is None or isinstance(env, gym.Env | gym.vector.VectorEnv),
+        f"the environment must be one of Gymnasium, or an id, got {env!r:.100}; ddopg.envs.from_functional makes one "
+        "of functions",
+        SpaceError,
+    )
     return None if env is None else flatten_observations(env)
 
 

@@ -1,4 +1,4 @@
-"""Tasks whose physics is pure, as compiled programs: one episode and all that happened, or the returns of many."""
+"""Environments that are pure functions, as compiled programs: one episode with all that happened, or many returns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from jax import Array
 
 from ddopg.core.replay import begin, respond
 from ddopg.core.types import Trajectory
-from ddopg.envs.base import Task, initial_observation
-from ddopg.envs.environment import Environment
+from ddopg.envs.functional import PureEnv, find_pure
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
 
@@ -25,10 +24,10 @@ _FAST_COMPILATION = {
 }  # compiles in a third of the time, and runs as fast
 
 
-def find_task(env: gym.Env) -> Task | None:
-    """Return the pure simulator that the environment shows as it is: no wrapper or subclass changes it."""
+def find_functions(env: gym.Env) -> PureEnv | None:
+    """Return the pure functions that the environment shows as they are: no wrapper or subclass changes them."""
     inner, _ = _unwrap(env)
-    return inner.task if type(inner) is Environment else None
+    return find_pure(inner)
 
 
 def play_compiled(
@@ -42,61 +41,67 @@ def play_compiled(
     """Play one episode as one compiled program: what stepping shows, but for rounding. The environment is left alone.
 
     Returns:
-        The trajectory, or None where only stepping will do: there is no pure task, or somebody watches; a number is
-        not finite, and stepping says what went wrong; or JAX computes on a graphics card, where one small step after
-        another is slow.
+        The trajectory, or None where only stepping will do: there are no pure functions, or somebody watches; a
+        number is not finite, and stepping says what went wrong; or JAX computes on a graphics card, where one small
+        step after another is slow, and there is plain Python instead.
     """
     inner, limit = _unwrap(env)
-    task = inner.task if type(inner) is Environment else None
-    if task is None or inner.render_mode is not None or horizon > limit or policy.black_box is not None:
+    pure = find_pure(inner)
+    if pure is None or inner.render_mode is not None or horizon > limit or policy.black_box is not None:
         return None
-    if jax.default_backend() != "cpu" or len(policy.action_scale) != task.action_size:
+    if (pure.double and jax.default_backend() != "cpu") or len(policy.action_scale) != pure.action_size:
         return None
     try:
-        start = initial_observation(task, seed)
+        start = pure.draw([seed])[0]
     except gym.error.Error:
         return None
-    with jax.enable_x64(True):
-        rows = np.asarray(_compile_episode()(task, policy, theta, start, horizon, noise))
-    return _to_trajectory(rows, task.observation_size, theta, seed) if np.isfinite(rows).all() else None
+    with jax.enable_x64(pure.double):
+        rows = np.asarray(_compile_episode()(pure, policy, theta, start, horizon, noise))
+    return _to_trajectory(rows, pure.observation_size, theta, seed) if np.isfinite(rows).all() else None
 
 
 @in_float32
-def simulate(task: Task, policy: Policy, theta: Any, starts: Any, horizon: int | None = None) -> Array:
+def simulate(pure: PureEnv, policy: Policy, theta: Any, starts: Any, horizon: int) -> Array:
     """Play B episodes as one compiled program.
 
     Args:
-        task: the pure simulator.
+        pure: the environment.
         policy: the policy class.
         theta: its parameters, (D,).
-        starts: initial observations, (B, O).
-        horizon: the longest episode in steps; the task's own, if not given.
+        starts: what each begins with, as `pure.draw` gives it, (B, …).
+        horizon: the longest episode in steps.
 
     Returns:
         Undiscounted returns, (B,).
 
     Example:
-        >>> from ddopg.envs import CARTPOLE, initial_observation
+        >>> from ddopg.envs import CARTPOLE
+        >>> from ddopg.envs.functional import pure_from_task
         >>> from ddopg.policies import linear
-        >>> starts = np.stack([initial_observation(CARTPOLE, seed) for seed in range(3)])
-        >>> simulate(CARTPOLE, linear(4, 1), np.zeros(5, np.float32), starts).shape
+        >>> pure = pure_from_task(CARTPOLE)
+        >>> starts = pure.draw(range(3))
+        >>> simulate(pure, linear(4, 1), np.zeros(5, np.float32), starts, horizon=100).shape
         (3,)
     """
-    return _simulate(task, policy, jnp.asarray(theta), jnp.asarray(starts), horizon or task.horizon)
+    return _simulate(pure, policy, jnp.asarray(theta), jnp.asarray(starts), horizon)
 
 
-_ALIVE, _LAST = 1.0, 2.0  # marks of a step: an ordinary one, and one with which the task ended the episode
+_ALIVE, _LAST, _CUT = (
+    1.0,
+    2.0,
+    3.0,
+)  # marks of a step: an ordinary one, one that ended the task, one that a clock ended
 
 
 def _run_episode(
-    task: Task, policy: Policy, theta: Array, start: Any, horizon: int, noise: Array | None = None
+    pure: PureEnv, policy: Policy, theta: Array, start: Any, horizon: int, noise: Array | None = None
 ) -> Array:
     """Return rows (H, O + A + 2): observation, action, reward and mark of each step; zeros after the end.
 
-    The noise (H, A) is added to the raw output of a policy without a memory. The physics is in float64, as in
-    Gymnasium, the policy in float32.
+    The noise (H, A) is added to the raw output of a policy without a memory. The policy is in float32, and so is the
+    environment, unless its plain form is in float64, as those of this package are.
     """
-    from ddopg.envs.jax_ops import JAX
+    kind = jnp.float64 if pure.double else jnp.float32
 
     def goes_on(carry: tuple) -> Array:
         count, ended, *_ = carry
@@ -104,25 +109,25 @@ def _run_episode(
 
     def step(carry: tuple) -> tuple:
         count, _, state, remembered, rows = carry
-        seen = task.observe(state, JAX).astype(jnp.float32)
+        seen = pure.observe(state).astype(jnp.float32)
         with jax.enable_x64(False):
             if noise is None:
                 remembered, action = respond(policy, theta, remembered, seen)
             else:
                 action = policy.squash_raw(policy.raw(theta, seen) + noise[count])
             action = jnp.asarray(action, jnp.float32)
-        asked: Any = action.astype(start.dtype)
-        after = task.step(state, asked, JAX)
-        ended = task.terminated(after, JAX)
-        reward, mark = task.reward(after, asked, JAX), jnp.where(ended, _LAST, _ALIVE)
-        row = jnp.concatenate([seen.astype(start.dtype), asked, jnp.stack([reward, mark])])
+        asked: Any = action.astype(kind)
+        after = pure.step(state, asked)
+        ended, cut = jnp.asarray(after.terminated, bool), jnp.asarray(after.truncated, bool)
+        mark = jnp.where(ended, _LAST, jnp.where(cut, _CUT, _ALIVE))
+        row = jnp.concatenate([seen.astype(kind), asked, jnp.stack([after.reward, mark]).astype(kind)])
         rows = jax.lax.dynamic_update_slice(rows, row[None], (count, 0))
-        return count + 1, ended, after, remembered, rows
+        return count + 1, ended | cut, after.state, remembered, rows
 
-    rows = jnp.zeros((horizon, task.observation_size + task.action_size + 2), start.dtype)
+    rows = jnp.zeros((horizon, pure.observation_size + pure.action_size + 2), kind)
     with jax.enable_x64(False):
         remembered = begin(policy, theta)
-    first = (0, jnp.bool_(False), task.start(start, JAX), remembered, rows)
+    first = (0, jnp.bool_(False), pure.start(start), remembered, rows)
     return jax.lax.while_loop(goes_on, step, first)[-1]
 
 
@@ -133,7 +138,7 @@ def _to_trajectory(rows: np.ndarray, size: int, theta: np.ndarray, seed: int) ->
         theta=theta,
         observations=rows[:, :size].astype(np.float32),
         actions=rows[:, size:-2].astype(np.float32),
-        rewards=rows[:, -2].copy(),
+        rewards=rows[:, -2].astype(np.float64),
         alive=marks > 0,
         terminated=terminated,
         truncated=not terminated,
@@ -144,7 +149,7 @@ def _to_trajectory(rows: np.ndarray, size: int, theta: np.ndarray, seed: int) ->
 @cache
 def _compile_episode() -> Any:
     """Compile `_run_episode`, quickly where this JAX knows how."""
-    compiled = partial(jax.jit, static_argnames=("task", "policy", "horizon"))
+    compiled = partial(jax.jit, static_argnames=("pure", "policy", "horizon"))
     try:
         jax.jit(lambda: 0, compiler_options=_FAST_COMPILATION).lower().compile()
     except jax.errors.JaxRuntimeError:  # no such option
@@ -152,23 +157,27 @@ def _compile_episode() -> Any:
     return compiled(_run_episode, compiler_options=_FAST_COMPILATION)
 
 
-@partial(jax.jit, static_argnames=("task", "policy", "horizon"))
-def _simulate(task: Task, policy: Policy, theta: Array, starts: Array, horizon: int) -> Array:
-    from ddopg.envs.jax_ops import JAX
+@partial(jax.jit, static_argnames=("pure", "policy", "horizon"))
+def _simulate(pure: PureEnv, policy: Policy, theta: Array, starts: Array, horizon: int) -> Array:
+    """The returns; NaN where a policy saw what is no number, whatever it earned.
+
+    A finished episode runs on, and whatever comes of that counts for nothing.
+    """
 
     def step(carry: tuple, _: None) -> tuple[tuple, Array]:
-        state, remembered, alive = carry
-        remembered, action = respond(policy, theta, remembered, task.observe(state, JAX))
-        after = task.step(state, action, JAX)
-        reward = jnp.where(alive, task.reward(after, action, JAX), 0.0)
-        ended = alive & task.terminated(after, JAX)
-        # A finished episode stays where it ended: physics run on could overflow, and 0 · ∞ is not 0.
-        after = jax.tree.map(lambda new, old: jnp.where(alive, new, old), after, state)
-        return (after, remembered, alive & ~ended), reward
+        state, remembered, alive, odd = carry
+        seen = pure.observe(state)
+        remembered, action = respond(policy, theta, remembered, seen)
+        after = pure.step(state, action)
+        reward = jnp.where(alive, after.reward, 0.0)
+        odd = odd | (alive & ~jnp.isfinite(seen).all())
+        over = jnp.asarray(after.terminated, bool) | jnp.asarray(after.truncated, bool)
+        return (after.state, remembered, alive & ~over, odd), reward
 
     def one(start: Any) -> Array:
-        first = (task.start(start, JAX), begin(policy, theta), jnp.bool_(True))
-        return jnp.sum(jax.lax.scan(step, first, None, length=horizon)[1])
+        first = (pure.start(start), begin(policy, theta), jnp.bool_(True), jnp.bool_(False))
+        (*_, odd), rewards = jax.lax.scan(step, first, None, length=horizon)
+        return jnp.where(odd, jnp.nan, jnp.sum(rewards))
 
     return jax.vmap(one)(starts)
 

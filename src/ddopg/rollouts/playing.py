@@ -21,11 +21,10 @@ from ddopg.core.replay import respond_to_batch
 from ddopg.core.state import Proposal
 from ddopg.core.types import Trajectory, compute_return, make_trajectory
 from ddopg.envs.adapter import problem_from_env, takes_unclipped_actions
-from ddopg.envs.base import initial_observation
 from ddopg.envs.isolation import Isolated
 from ddopg.errors import RolloutError, SpaceError, TrajectoryError
 from ddopg.policies import Policy
-from ddopg.rollouts.compiled import find_task, play_compiled, simulate
+from ddopg.rollouts.compiled import find_functions, play_compiled, simulate
 from ddopg.rollouts.spec import RolloutSpec
 from ddopg.rollouts.stepping import RESET, STEP, Step, call_env, iterate_steps
 from ddopg.support.signals import TimeUp, deadline
@@ -118,10 +117,12 @@ def evaluate(
     problem = problem_from_env(env, horizon)
     if isinstance(env, gym.vector.VectorEnv):
         return _evaluate_in_parallel(env, policy, np.asarray(theta, np.float32), list(seeds), problem)
-    task = find_task(env)
-    if task is not None and policy.black_box is None:
-        starts = np.stack([initial_observation(task, seed) for seed in seeds])
-        return np.asarray(simulate(task, policy, theta, starts, problem.horizon), np.float64)
+    pure = find_functions(env)
+    if pure is not None and policy.black_box is None:
+        starts = pure.draw(seeds)
+        returns = np.asarray(simulate(pure, policy, theta, starts, problem.horizon), np.float64)
+        if np.isfinite(returns).all():
+            return returns  # else stepping says what went wrong, and where
     episodes = (_play(env, policy, theta, seed, problem, time_limit) for seed in seeds)
     return np.array([_require_return(episode).rewards.sum() for episode in episodes])
 
