@@ -4,11 +4,14 @@ Wall clock: the pendulum of Gymnasium with a pause of 5 ms in every step, 200 st
 slow simulator or a machine would take; 48 rollouts in 1, 2, 4 and 8 local processes, and on a Ray cluster if one is
 given.
 
+Overhead: what a rollout of a stepped environment costs more in another process, one at a time, than in this one. Both
+play the same episodes in turn. Seconds of processors are counted, of both processes, for the machine may be in use.
+
 Learning: cartpole, 4,000 steps, 20 seeds, with 1, 4 and 8 rollouts under way. The run is the same wherever it is
 played, so it is played in this process. The incumbent is evaluated at every 2 % of the budget on 100 fresh episodes;
 the area is the mean over these marks.
 
-    python benchmarks/parallel.py [--ray ADDRESS] [--only clock|learning]
+    python benchmarks/parallel.py [--ray ADDRESS] [--only clock|overhead|learning]
 """
 
 import argparse
@@ -23,14 +26,17 @@ import numpy as np
 
 import ddopg
 from ddopg.baselines.base import Checkpoint
+from ddopg.core.state import Proposal
 from ddopg.experiments.bench.jobs import Judge, measure_learning_curve
 from ddopg.experiments.bench.stats import SOLVED, steps_to_solved, stratified_bootstrap, summarise
 from ddopg.rollouts import Here, Locally, OnRay
+from ddopg.rollouts.scheduling import open_runner
 from ddopg.support.records import to_dict
 
 OUT = Path(__file__).parent / "parallel" / "results.json"
 PENDULUM, PAUSE, ROLLOUTS = "parallel:PausingPendulum-v0", 0.005, 48
 TASKS = {"cartpole": 4_000}  # its budget in steps
+STEPPED, OVERHEAD_ROLLOUTS = ("mountaincar", "Pendulum-v1"), 300
 SEEDS, UNDER_WAY, EPISODES = range(2300, 2320), (1, 4, 8), 100
 
 
@@ -64,6 +70,28 @@ def clocked(place):
         "seconds": round(times[-1] - started, 2),
         "seconds_after_design": round(times[-1] - times[design - 1], 2),
     }
+
+
+def overhead(task):
+    """Processor milliseconds of one rollout here, and in a local process with what both processes do for it."""
+    agent, spent = ddopg.DDOPG(task, seed=0), {"here": [], "there": []}
+    spec, theta = agent._rollout_spec(time_limit=None), np.zeros(agent.policy.size, np.float32)
+    with open_runner(Here(1), spec) as here, open_runner(Locally(1), spec) as there:
+        for seed in range(OVERHEAD_ROLLOUTS + 2):  # the first two make the environment and fill caches
+            for place, runner in (("here", here), ("there", there)):
+                workers = runner._pool._idle if place == "there" else []
+                begun = processor_seconds(workers)
+                runner.submit(Proposal(seed, theta, seed))
+                runner.wait()
+                spent[place].append(1e3 * (processor_seconds(workers) - begun))
+    found = {place: float(np.median(some[2:])) for place, some in spent.items()}
+    more = np.subtract(spent["there"][2:], spent["here"][2:])
+    return {"env": task, "rollouts": OVERHEAD_ROLLOUTS, **found, "more": float(np.median(more))}
+
+
+def processor_seconds(workers):
+    """Of this process and of those processes (Linux: a process has a clock, whose number its own number gives)."""
+    return time.process_time() + sum(time.clock_gettime((~worker.pid << 3) | 2) for worker in list(workers))
 
 
 def curve_of(task, seed, n):
@@ -121,10 +149,10 @@ def _or_never(steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ray", help="address of a Ray cluster")
-    parser.add_argument("--only", choices=["clock", "learning"])
+    parser.add_argument("--only", choices=["clock", "overhead", "learning"])
     options = parser.parse_args()
     results = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("default"))}
-    if options.only != "learning":
+    if options.only in (None, "clock"):
         places = [Here(1), *map(Locally, (1, 2, 4, 8))]
         places += [OnRay(n, options.ray) for n in (1, 2, 4, 8)] if options.ray else []
         results["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
@@ -134,7 +162,11 @@ def main():
             "seed": 0,
             "runs": list(map(clocked, places)),
         }
-    if options.only != "clock":
+    if options.only in (None, "overhead"):
+        results["overhead_ms"] = list(map(overhead, STEPPED))
+        for row in results["overhead_ms"]:
+            print(row)
+    if options.only in (None, "learning"):
         results["learning"] = {task: learning(task) for task in TASKS}
     before = json.loads(OUT.read_text()) if OUT.exists() else {}
     OUT.parent.mkdir(exist_ok=True)

@@ -86,6 +86,20 @@ def test_one_bad_number_among_many_is_found(bad):
         list(iterate_steps(Wide(bad), still, 0, 3))
 
 
+class Breaking(Wide):
+    """Shows something that is no number, and then breaks."""
+
+    def step(self, action):
+        if np.isinf(self.shown[-1]):
+            raise ValueError("lost")
+        return super().step(action)
+
+
+def test_of_a_bad_number_and_what_comes_of_it_the_number_is_named():
+    with pytest.raises(RolloutError, match=r"inf\] at step 1 \(seed 0\), expected finite"):
+        list(iterate_steps(Breaking(np.inf), still, 0, 9))
+
+
 def test_huge_numbers_are_numbers():
     largest = np.finfo(np.float32).max
     assert len(list(iterate_steps(Wide(largest), still, 0, 3))) == 3

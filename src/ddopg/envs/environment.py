@@ -51,6 +51,7 @@ class TaskSimulation:
         self.observation_size = task.observation_size
         self.action_bound = task.action_bound
         self.draw = task.draw
+        self._functions = task.step, task.observe, task.reward, task.terminated
 
     def start(self, observation: Sequence[float]) -> np.ndarray:
         """See `Simulation`."""
@@ -59,9 +60,9 @@ class TaskSimulation:
 
     def step(self, action: Sequence[float]) -> tuple[np.ndarray, float, bool]:
         """See `Simulation`."""
-        task = self.task
-        self.state = state = task.step(self.state, action, PYTHON)
-        return task.observe(state, PYTHON), task.reward(state, action, PYTHON), task.terminated(state, PYTHON)
+        step, observe, reward, terminated = self._functions
+        self.state = state = step(self.state, action, PYTHON)
+        return observe(state, PYTHON), reward(state, action, PYTHON), terminated(state, PYTHON)
 
 
 class Environment(gym.Env[np.ndarray, np.ndarray]):

@@ -1,7 +1,7 @@
 """Episodes step by step: any Gymnasium environment, at NumPy's price, and what it does wrong said in words.
 
 Every number that an environment returns is looked at, because environments do return nonsense. The looks are cheap
-where all is well: a type, a shape, one sum.
+where all is well: a type, a shape, one sum; and what can wait until the episode is over is looked at in one piece.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ Step = tuple[np.ndarray, np.ndarray, float, bool, bool]
 def iterate_steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, horizon: int) -> Iterator[Step]:
     """Play an episode step by step.
 
+    Shapes and actions are looked at in every step, the observations all at once when the episode is over, or as soon
+    as anything else is wrong: whoever consumes the steps to their end has seen no number that is not finite.
+
     Args:
         env: a Gymnasium environment whose spaces are boxes.
         act: the policy, from an observation to an action; the action is clipped to the space, unless the environment
@@ -40,16 +43,38 @@ def iterate_steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, hor
     Raises:
         RolloutError: the environment raised, or returned something that it must not return.
     """
+    observations: list[np.ndarray] = []
+    try:
+        yield from _iterate(env, act, seed, horizon, observations)
+    except RolloutError:
+        _require_finite(observations, seed)  # which came first, and may be the reason
+        raise
+    _require_finite(observations, seed)
+
+
+def _iterate(
+    env: gym.Env,
+    act: Callable[[np.ndarray], Any],
+    seed: int,
+    horizon: int,
+    observations: list[np.ndarray],
+) -> Iterator[Step]:
+    """`iterate_steps`, but that what was observed is kept and not looked at."""
     space, expected = env.action_space, env.observation_space.shape
     assert isinstance(space, gym.spaces.Box)
     clip, shape, low, high = not takes_unclipped_actions(env), space.shape, space.low, space.high
-    make_step = env.step
+    make_step, keep = env.step, observations.append
+    plain = expected if expected is not None and len(expected) == 1 else None
     observation, _ = call_env(lambda: env.reset(seed=seed), RESET, "reset", 0, seed)
     for step in range(horizon):
-        seen = _to_vector(observation, expected, step, seed)
-        if not _is_finite(seen):
-            raise _bad_observation(seen, step, seed)
-        action = np.array(act(seen), np.float32)  # ours, whatever becomes of the policy's array
+        if type(observation) is np.ndarray and observation.shape == plain and observation.dtype.char in "fd":
+            seen = observation.astype(np.float32)
+        else:
+            seen = _to_vector(observation, expected, step, seed)
+        keep(seen)
+        answer = act(seen)  # the policy's own array, which it may change: the copy is ours
+        ready = type(answer) is np.ndarray and answer.dtype.char == "f"
+        action = answer.copy() if ready else np.array(answer, np.float32)
         if not _is_finite(action):
             raise _bad_action(action, seen, step, seed)
         sent = np.minimum(np.maximum(action.reshape(shape), low), high) if clip else action.copy()
@@ -57,18 +82,16 @@ def iterate_steps(env: gym.Env, act: Callable[[np.ndarray], Any], seed: int, hor
             returned = make_step(sent)
         except (Exception, SystemExit) as error:
             raise _explain_exception(error, "step", step, seed) from error
-        observation, reward, terminated, truncated, _ = _require_parts(returned, STEP, "step", step, seed)
+        if type(returned) is not tuple or len(returned) != len(STEP):
+            raise _wrong_parts(returned, STEP, "step", step, seed)
+        observation, reward, terminated, truncated, _ = returned
         if terminated is not False and terminated is not True:
             terminated = _to_bool(terminated, step, seed)
         if truncated is not False and truncated is not True:
             truncated = _to_bool(truncated, step, seed)
-        yield (
-            seen,
-            action,
-            reward if type(reward) is float else _to_float(reward, step, seed),
-            terminated,
-            truncated,
-        )
+        if type(reward) is not float:
+            reward = _to_float(reward, step, seed)
+        yield seen, action, reward, terminated, truncated
         if terminated or truncated:
             return
 
@@ -79,7 +102,9 @@ def call_env(call: Callable[[], Any], parts: tuple[str, ...], what: str, step: i
         returned = call()
     except (Exception, SystemExit) as error:
         raise _explain_exception(error, what, step, seed) from error
-    return _require_parts(returned, parts, what, step, seed)
+    if type(returned) is not tuple or len(returned) != len(parts):
+        raise _wrong_parts(returned, parts, what, step, seed)
+    return returned
 
 
 def _explain_exception(error: BaseException, what: str, step: int, seed: int) -> RolloutError:
@@ -91,11 +116,9 @@ def _explain_exception(error: BaseException, what: str, step: int, seed: int) ->
     )
 
 
-def _require_parts(returned: Any, parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
-    if type(returned) is tuple and len(returned) == len(parts):
-        return returned
+def _wrong_parts(returned: Any, parts: tuple[str, ...], what: str, step: int, seed: int) -> RolloutError:
     came = len(returned) if isinstance(returned, tuple) else type(returned).__name__
-    raise RolloutError(
+    return RolloutError(
         f"{what}() of the environment returned {came} at step {step} (seed {seed}), expected the {len(parts)} things "
         f"({', '.join(parts)}); repair the environment"
     )
@@ -118,13 +141,17 @@ def _to_vector(observation: Any, expected: tuple[int, ...] | None, step: int, se
 
 def _is_finite(vector: np.ndarray) -> bool:
     """Look at float32 numbers: their sum in double precision cannot overflow. Python's is the cheapest for a few."""
-    if vector.size > _FEW:
-        return bool(np.isfinite(vector).all())
-    return math.isfinite(sum(vector.ravel().tolist()))
+    if vector.ndim == 1 and vector.size <= _FEW:
+        return math.isfinite(sum(vector.tolist()))
+    return bool(np.isfinite(vector).all())
 
 
-def _bad_observation(seen: np.ndarray, step: int, seed: int) -> RolloutError:
-    return RolloutError(
+def _require_finite(observations: list[np.ndarray], seed: int) -> None:
+    """Look at all observations of an episode; the first that is not finite is named."""
+    if not observations or np.isfinite(np.concatenate(observations)).all():
+        return
+    step, seen = next((i, seen) for i, seen in enumerate(observations) if not np.isfinite(seen).all())
+    raise RolloutError(
         f"the environment returned the observation {seen} at step {step} (seed {seed}), expected finite "
         "numbers; repair the environment or end the episode before that happens"
     )

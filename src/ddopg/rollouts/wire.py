@@ -1,8 +1,8 @@
 """A rollout in another process: from bytes to bytes, the same as here to the last bit.
 
-A request is one line of JSON (environment, problem, configuration, name of a policy class, seed, time
-limit) and the parameters; a response
-is one line of JSON and the arrays of the episode, or why there are none.
+A request is a line of JSON that all rollouts of a run have in common (environment, problem, configuration, name of a
+policy class, time limit) and is read once, a line about this one (seed, noise), and the parameters; a response is one
+line of JSON and the arrays of the episode, or why there are none.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ def to_wire(spec: RolloutSpec) -> dict[str, Any]:
 
 def encode_request(common: dict[str, Any], proposal: Proposal) -> bytes:
     """Encode one rollout: `common` is what `to_wire` gives."""
-    about = common | {"seed": proposal.seed, "noise": proposal.noise}
-    return json.dumps(about).encode() + b"\n" + array_to_bytes(proposal.theta)
+    about = {"seed": proposal.seed, "noise": proposal.noise}
+    return f"{json.dumps(common)}\n{json.dumps(about)}\n".encode() + array_to_bytes(proposal.theta)
 
 
 def handle_request(content: bytes, report: Report | None = None) -> bytes:
     """Play what a request asks for, on the other side. The environment is made once, and kept."""
-    head, _, parameters = content.partition(b"\n")
+    common, head, parameters = content.split(b"\n", 2)
     about = json.loads(head)
     theta = array_from_bytes(parameters, "float32", (len(parameters) // 4,))
     try:
-        proposal = Proposal(0, theta, about.pop("seed"), noise=tuple(about.pop("noise")))
-        spec = _spec_from_wire(json.dumps(about))
+        proposal = Proposal(0, theta, about["seed"], noise=tuple(about["noise"]))
+        spec = _spec_from_wire(common)
         return _encode_trajectory(play_proposal(spec, proposal))
     except RolloutError as error:
         return json.dumps({"error": str(error), "steps": error.steps}).encode() + b"\n"
@@ -128,8 +128,8 @@ def _require_name(given: gym.Env | str | None) -> str:
 
 
 @cache
-def _spec_from_wire(text: str) -> RolloutSpec:
-    about = json.loads(text)
+def _spec_from_wire(common: bytes) -> RolloutSpec:
+    about = json.loads(common)
     require(
         about["version"] == __version__,
         f"there is ddopg {__version__}, here {about['version']}; install the same version everywhere",

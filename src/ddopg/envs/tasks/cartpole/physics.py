@@ -33,9 +33,11 @@ _HINGE_INERTIA = _POLE_INERTIA + POLE_MASS * HALF_LENGTH**2
 _K_LINEAR = 1 / CART_MASS + 1 / POLE_MASS  # inverse masses as the hinge correction sees them
 _K_CART = (CART_HEIGHT / 2) ** 2 / _CART_INERTIA
 _JOINT_TOLERANCE = 0.005  # metres: Box2D's linear slop
+_TOLERATED = _JOINT_TOLERANCE**2
 _MORE_CORRECTIONS = 2  # of at most three position sweeps the first always runs
 _SLEEP_SPEED = 0.01  # m/s
 _SLEEP_RATE = math.radians(2)  # rad/s
+_SLOW, _SLOW_RATE = _SLEEP_SPEED**2, _SLEEP_RATE**2
 _SLEEP_STEPS = 10  # half a second
 
 
@@ -71,7 +73,7 @@ def step(state: State, action: Sequence[Scalar], ops: Ops) -> State:
     force = ops.clip(action[0], -FORCE_LIMIT, FORCE_LIMIT)
     sweep = _correct(_move(state, force, ops), ops)
     for _ in range(_MORE_CORRECTIONS):
-        too_loose = sweep.error > _JOINT_TOLERANCE**2
+        too_loose = sweep.error > _TOLERATED
         sweep = ops.apply_if(too_loose, lambda s: _correct(s.state, ops), sweep)
     return _sleep(sweep.state, ops)
 
@@ -136,13 +138,16 @@ def _correct(s: State, ops: Ops) -> _Sweep:
 
 def _sleep(s: State, ops: Ops) -> State:
     """After ten steps with both bodies slower than 0.01 m/s and 2°/s every velocity becomes 0."""
-    pole_speed, slow = s.qx * s.qx + s.qy * s.qy, _SLEEP_SPEED**2
-    moving = (s.v * s.v > slow) | (pole_speed > slow) | (s.rate * s.rate > _SLEEP_RATE**2)
+    pole_speed = s.qx * s.qx + s.qy * s.qy
+    moving = (s.v * s.v > _SLOW) | (pole_speed > _SLOW) | (s.rate * s.rate > _SLOW_RATE)
     zero = ops.constant(0.0, s.x)
     quiet = ops.where(moving, zero, s.quiet + 1)
     awake = State(s.x, s.v, s.px, s.py, s.angle, s.qx, s.qy, s.rate, quiet)
-    asleep = State(s.x, zero, s.px, s.py, s.angle, zero, zero, zero, zero)
-    return ops.apply_if(quiet >= _SLEEP_STEPS, lambda _: asleep, awake)
+    return ops.apply_if(quiet >= _SLEEP_STEPS, lambda state: _stop(state, zero), awake)
+
+
+def _stop(s: State, zero: Scalar) -> State:
+    return State(s.x, zero, s.px, s.py, s.angle, zero, zero, zero, zero)
 
 
 CARTPOLE = Task(

@@ -81,7 +81,7 @@ class MountainCar:
         self._world.Step(_STEP, _VELOCITY_SWEEPS, _POSITION_SWEEPS)
         position = cart.position
         x = position.x
-        return np.array([x, cart.linearVelocity.x]), position.y - 1, x >= GOAL or abs(x) >= EDGE
+        return np.array((x, cart.linearVelocity.x)), position.y - 1, x >= GOAL or abs(x) >= EDGE
 
     @property
     def state(self) -> State:
