@@ -29,8 +29,8 @@ def stop(*arguments, **options):
     print(json.dumps(told | {"heavy": heavy}))
     raise SystemExit(0)
 
-import ddopg.agent
-ddopg.agent.DDOPG.learn = stop
+import ddopg.rollouts.scheduling
+ddopg.rollouts.scheduling.play_proposal = stop
 sys.argv[1:] = ["train", "cartpole", "--steps", "200", "--quiet", "--out", sys.argv[1]]
 runpy.run_module("ddopg", run_name="__main__", alter_sys=True)
 """

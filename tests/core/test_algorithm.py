@@ -16,7 +16,7 @@ from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import param_scale
 from ddopg.core.policy_update import Improvement, find_best_stored, improve
 from ddopg.core.selection import Selection
-from ddopg.core.state import Incumbent, Proposal
+from ddopg.core.state import Incumbent, Proposal, count_of_search, indices_of_search
 from ddopg.core.surrogate import log_weights, objective_value, stored_returns
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import Estimate, make_trajectory
@@ -641,3 +641,10 @@ class TestDefault:
         assert {info.outcome for info in infos[8:]} <= {"converged", "step_limit"}
         answers = [SQUASHED.act(state.incumbent.theta, np.array([o], np.float32))[0] for o in (-0.5, 0.5)]
         assert answers[0] - answers[1] > 0.3  # a gain of the right sign
+
+
+def test_the_rollouts_of_the_search_are_counted_and_found_among_the_critics():
+    purposes = ("design", "critic", "explore", "noisy", "noisy", "check")
+    assert count_of_search(purposes) == 3
+    assert indices_of_search(purposes).tolist() == [0, 2, 5]
+    assert indices_of_search(purposes[:1]).tolist() == [0]

@@ -29,6 +29,7 @@ from ddopg.core.state import (
     Proposal,
     State,
     count_of_search,
+    indices_of_search,
     is_of_search,
     require_waiting,
 )
@@ -192,7 +193,7 @@ def build_surrogate_data(
 ) -> Surrogate:
     """Select trajectories, choose the scales, and prepare what a search from the centre rests on."""
     rng = make_rng(state.seed, state.memory.size, "selection")
-    known = np.flatnonzero([is_of_search(purpose) for purpose in state.memory.purposes])
+    known = indices_of_search(state.memory.purposes)
     drawn = select(rng, state.memory.returns[known], config.selection)
     selection = drawn._replace(indices=known[drawn.indices])
     sample = Sample(
