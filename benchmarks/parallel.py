@@ -151,7 +151,8 @@ def main():
     parser.add_argument("--ray", help="address of a Ray cluster")
     parser.add_argument("--only", choices=["clock", "overhead", "learning"])
     options = parser.parse_args()
-    results = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("default"))}
+    about = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("default"))}
+    results = {} if options.only == "overhead" else about  # what is there was measured with its own
     if options.only in (None, "clock"):
         places = [Here(1), *map(Locally, (1, 2, 4, 8))]
         places += [OnRay(n, options.ray) for n in (1, 2, 4, 8)] if options.ray else []
@@ -163,9 +164,10 @@ def main():
             "runs": list(map(clocked, places)),
         }
     if options.only in (None, "overhead"):
-        results["overhead_ms"] = list(map(overhead, STEPPED))
-        for row in results["overhead_ms"]:
-            print(row)
+        machine = f"{platform.machine()}, in use: load {os.getloadavg()[0]:.1f}"
+        rows = list(map(overhead, STEPPED))
+        results["overhead_ms"] = {"version": ddopg.__version__, "machine": machine, "rollouts": rows}
+        print(json.dumps(rows, indent=1))
     if options.only in (None, "learning"):
         results["learning"] = {task: learning(task) for task in TASKS}
     before = json.loads(OUT.read_text()) if OUT.exists() else {}

@@ -1,6 +1,6 @@
 """What `ddopg train cartpole` loads, and how long it takes, before the first rollout: `python benchmarks/startup.py`.
 
-Each round is a process of its own, which stops where the learning would begin. Several source trees are measured
+Each round is a process of its own, which stops where the first rollout would begin. Several source trees are measured
 in turn, so that a machine that is slower at times is slower for all of them:
 
     python benchmarks/startup.py [--rounds 7] [--source src ../before/src]
