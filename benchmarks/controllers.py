@@ -1,163 +1,290 @@
-"""Controllers tuned by ddopg, CMA-ES and Optuna: `python benchmarks/controllers.py` writes controllers/results.jsonl.
+"""Controllers tuned by ddopg, CMA-ES and Optuna: `run` writes controllers/results.jsonl, `table` prints what it says.
 
-Two plants with the same start and bounds for all: a cart with a constant disturbance (PID, 3 parameters) and
-Swimmer-v5 with an oscillator (8 parameters). Every method gets the same number of rollouts, and the parameters that
-it would hand over are played on fresh seeds. `ddopg` learns from every step, `ddopg-returns`, `cmaes` and `optuna`
-(its Gaussian process; needs PyTorch) from returns alone. A finished (plant, method, seed) is never run again.
+The plants are those of the examples, with the same start and bounds for all: PID of a two-joint arm, a crane with a
+black-box controller over files, a movement of a seven-joint arm, and Swimmer-v5 with an oscillator. Every rollout is
+counted, the first one is the start for everybody, and what a method would hand over is played on fresh episodes.
 
-    python benchmarks/controllers.py [--plants cart swimmer] [--methods ddopg cmaes] [--seeds 20] [--rollouts 60]
+`ddopg` learns from every step; `ddopg-black-box` does the same without derivatives, by calling the controller on
+stored observations; `ddopg-returns`, `cma-es` and `optuna` (its Gaussian process; needs PyTorch) see returns alone.
+A finished (plant, method, seed) is never run again.
+
+    python benchmarks/controllers.py run [--plants arm crane] [--methods ddopg cma-es] [--seeds 5600 5620]
+    python benchmarks/controllers.py table
 """
 
 import argparse
+import contextlib
+import io
 import json
+import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-import gymnasium as gym
 import numpy as np
 
-import ddopg
-from ddopg.controllers import Loop, Parameter, oscillator, pid
-from ddopg.core.seeding import FIRST_EVALUATION_SEED
-from ddopg.policies import limited
-from ddopg.rollouts import evaluate, rollout
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent / "examples"
+sys.path.insert(0, str(EXAMPLES))
 
-OUT = Path(__file__).parent / "controllers" / "results.jsonl"
-FIRST_SEED, FRESH = 4200, 20
+import ddopg  # noqa: E402
+from ddopg.controllers import black_box, theta_of  # noqa: E402
+from ddopg.core.seeding import FIRST_EVALUATION_SEED  # noqa: E402
+from ddopg.policies import limited  # noqa: E402
+from ddopg.rollouts import evaluate, rollout  # noqa: E402
 
-
-class Cart(gym.Env):
-    """A cart that a constant force pushes away; every rollout starts a little elsewhere."""
-
-    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,))
-    action_space = gym.spaces.Box(-10, 10, (1,))
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = np.array([1 + 0.1 * self.np_random.standard_normal(), 0.0])
-        return self.place.astype(np.float32), {}
-
-    def step(self, action):
-        x, v = self.place
-        v += 0.05 * (float(action[0]) + 1.5)
-        self.place = np.array([x + 0.05 * v, v])
-        return self.place.astype(np.float32), -float(x * x) - 0.001 * float(action[0]) ** 2, False, False, {}
+OUT = HERE / "controllers" / "results.jsonl"
+CHECKED = 10, 20, 30, 40, 60, 80, 100  # rollouts after which the controller is played on fresh episodes
+EPISODES = 10
+SHORTER = {("movement", "optuna"): 60}  # rollouts: it takes minutes for more
 
 
-def make_plant(name):
-    """Environment, controller and horizon."""
-    if name == "cart":
-        gains = [Parameter("kp", 2.0, bounds=(0.1, 50.0)), Parameter("ki", 0.2, bounds=(0.01, 10.0))]
-        return (
-            Cart(),
-            pid(2, [Loop(0)], dt=0.05, low=[-10], high=[10], kp=gains[0], ki=gains[1],
-                kd=Parameter("kd", 0.5, bounds=(0.05, 20.0))),
-            100,
-        )  # fmt: skip
+class Plant(NamedTuple):
+    policy: object  # its parameters have the start and the bounds
+    rollouts: int  # the budget
+    play: Callable  # (θ, seed) → return
+    judge: Callable  # θ → returns of fresh episodes
+    learn: Callable  # seed → a generator of θ, one after each rollout
+
+
+def in_environment(env, policy, horizon, rollouts):
+    ends = (tuple(map(float, end)) for end in (env.action_space.low, env.action_space.high))
+    bounded = limited(policy, *ends)
+    fresh = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + EPISODES)
+    return Plant(
+        policy,
+        rollouts,
+        lambda theta, seed: float(rollout(env, bounded, np.float32(theta), seed, horizon).rewards.sum()),
+        lambda theta: evaluate(env, bounded, np.float32(theta), fresh, horizon),
+        lambda seed: learn_in_environment(env, policy, horizon, seed),
+    )
+
+
+def make_arm():
+    import tune_pid
+
+    return in_environment(tune_pid.Arm(), tune_pid.arm, tune_pid.STEPS, 60)
+
+
+def make_arm_black_box():
+    """The same PID in NumPy, which JAX cannot differentiate."""
+    import tune_pid
+
+    def step(p, state, seen):
+        total, rate, before = state
+        error = tune_pid.TARGET - seen[:2]
+        change = 0.0 if before is None else (seen[:2] - before) / tune_pid.DT
+        rate = rate + (change - rate) / 3
+        kp, ki, kd = (np.array([p[f"{name}[0]"], p[f"{name}[1]"]]) for name in ("kp", "ki", "kd"))
+        grown, limit = total + tune_pid.DT * error, np.array([20.0, 10.0])
+        output = kp * error + ki * grown - kd * rate
+        total = np.where((np.abs(output) > limit) & (output * error > 0), total, grown)
+        action = np.clip(kp * error + ki * total - kd * rate, -limit, limit)
+        return (total, rate, seen[:2]), action
+
+    parameters = tune_pid.arm.parameters
+    box = black_box(parameters, step, 4, 2, initial=lambda p: (np.zeros(2), np.zeros(2), None))
+    return make_arm()._replace(
+        learn=lambda seed: learn_in_environment(tune_pid.Arm(), box, tune_pid.STEPS, seed)
+    )
+
+
+def make_movement():
+    import tune_movement as example
+
+    return in_environment(example.SevenJoints(), example.movement, example.STEPS, 100)
+
+
+def make_swimmer():
+    import gymnasium as gym
+
+    from ddopg.controllers import oscillator
+
     swimmer = oscillator(8, (1, 2), (6, 7), low=(-1.0, -1.0), high=(1.0, 1.0))
-    return gym.make("Swimmer-v5"), swimmer, 1000
+    return in_environment(gym.make("Swimmer-v5"), swimmer, 1000, 60)
 
 
-def tune_by_ddopg(env, policy, horizon, rollouts, seed):
-    return ddopg.tune_controller(env, policy, rollouts, seed=seed, horizon=horizon).trained.theta
+def make_crane():
+    import tune_black_box as example
+
+    def play(theta, seed):
+        return sum(row[-1] for row in example.transport(example.crane.describe(theta), seed))
+
+    def judge(theta):
+        return np.array([play(theta, FIRST_EVALUATION_SEED + i) for i in range(EPISODES)])
+
+    return Plant(example.crane, 40, play, judge, lambda seed: learn_over_files(example, seed))
 
 
-def player(env, policy, horizon, seed):
-    """A function of θ that plays the next rollout and returns what it earned."""
-    bounded = limited(
-        policy, *(tuple(map(float, end)) for end in (env.action_space.low, env.action_space.high))
-    )
-    count = iter(range(10**6 * seed, 10**6 * (seed + 1)))
-    return lambda theta: float(
-        rollout(env, bounded, np.asarray(theta, np.float32), next(count), horizon).rewards.sum()
-    )
+NEAR = {"arm": -13.0, "crane": -11.0, "movement": -13.0, "swimmer": 330.0}  # returns that count as tuned
+PLANTS = {"arm": make_arm, "crane": make_crane, "movement": make_movement, "swimmer": make_swimmer}
 
 
-def tune_by_returns(env, policy, horizon, rollouts, seed):
-    from ddopg.controllers import theta_of
+def learn_in_environment(env, policy, horizon, seed):
+    agent = ddopg.tune_controller(env, policy, 1, seed=seed, horizon=horizon).agent
+    while True:
+        yield agent.incumbent.theta
+        agent.learn(total_episodes=1)
 
-    play = player(env, policy, horizon, seed)
-    tuned = ddopg.tune_controller(lambda p: play(theta_of(policy, p)), policy.parameters, rollouts, seed=seed)
-    return tuned.trained.theta
+
+def learn_over_files(example, seed):
+    """Every command as a user types it, without starting Python anew."""
+    from ddopg.cli.main import main
+
+    def command(*words):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            main([*map(str, words), "--policy", "tune_black_box:crane"])
+        return said.getvalue().strip()
+
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory) / "crane"
+        command("begin", place, *example.ABOUT, "--seed", seed)
+        while True:
+            proposal = Path(command("ask", place, "--number", 1).splitlines()[-1])
+            about = json.loads((proposal / "proposal.json").read_text())
+            example.write_log(proposal / "rollout.csv", example.transport(about["parameters"], about["seed"]))
+            command("tell", place, proposal / "rollout.csv")
+            yield ddopg.load(place / "policy.safetensors", example.crane).theta
 
 
-def tune_by_cmaes(env, policy, horizon, rollouts, seed):
+def by_ddopg(plant, seed):
+    yield from plant.learn(seed)
+
+
+def by_returns(plant, seed):
+    """Ask and tell of `ddopg.tune_controller` with a function."""
+    played = iter(range(10**6 * seed, 10**6 * (seed + 1)))
+
+    def play(p):
+        return plant.play(theta_of(plant.policy, p), next(played))
+
+    agent = ddopg.tune_controller(play, plant.policy.parameters, 1, seed=seed).agent
+    while True:
+        yield agent.incumbent.theta
+        (proposal,) = agent.ask(1)
+        agent.tell(proposal, play(proposal.parameters))
+
+
+def by_cma_es(plant, seed):
+    """A quarter of the range as first deviation, and its own defaults; the best of its rollouts is handed over."""
     import cma
 
-    play, (low, high) = player(env, policy, horizon, seed), policy.limits
+    (low, high), start = plant.policy.limits, np.zeros(plant.policy.size)
     options = {"bounds": [low.tolist(), high.tolist()], "seed": seed, "verbose": -9}
-    search = cma.CMAEvolutionStrategy(np.zeros(policy.size), 1.0, options)
-    play(np.zeros(policy.size))  # the start is played by everybody
-    for _ in range((rollouts - 1) // search.popsize):
-        asked = search.ask()
-        search.tell(asked, [-play(theta) for theta in asked])
-    return np.clip(search.result.xfavorite, low, high)
+    search = cma.CMAEvolutionStrategy(start, 1.0, options)
+    count = 10**6 * seed
+    best = start, plant.play(start, count)  # the start is played by everybody
+    yield start
+    while True:
+        asked, values = search.ask(), []
+        for theta in asked:
+            count += 1
+            values.append(plant.play(theta, count))
+            best = max(best, (theta, values[-1]), key=lambda one: one[1])
+            yield best[0]
+        search.tell(asked, [-value for value in values])
 
 
-def tune_by_optuna(env, policy, horizon, rollouts, seed):
+def by_optuna(plant, seed):
+    """Its Gaussian-process sampler with its defaults; the parameters of its best trial are handed over."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    play, (low, high) = player(env, policy, horizon, seed), policy.limits
+    low, high = plant.policy.limits
     study = optuna.create_study(sampler=optuna.samplers.GPSampler(seed=seed), direction="maximize")
-    study.enqueue_trial({str(i): 0.0 for i in range(policy.size)})
-
-    def objective(trial):
-        return play([trial.suggest_float(str(i), float(low[i]), float(high[i])) for i in range(policy.size)])
-
-    study.optimize(objective, n_trials=rollouts)
-    return np.array([study.best_params[str(i)] for i in range(policy.size)])
+    names = [str(i) for i in range(plant.policy.size)]
+    study.enqueue_trial(dict.fromkeys(names, 0.0))
+    count = 10**6 * seed
+    while True:
+        trial = study.ask()
+        theta = [trial.suggest_float(name, float(low[i]), float(high[i])) for i, name in enumerate(names)]
+        study.tell(trial, plant.play(theta, count))
+        count += 1
+        yield np.array([study.best_params[name] for name in names])
 
 
 METHODS = {
-    "ddopg": tune_by_ddopg,
-    "ddopg-returns": tune_by_returns,
-    "cmaes": tune_by_cmaes,
-    "optuna": tune_by_optuna,
+    "ddopg": by_ddopg,
+    "ddopg-black-box": by_ddopg,
+    "ddopg-returns": by_returns,
+    "cma-es": by_cma_es,
+    "optuna": by_optuna,
 }
 
 
-def measure(plant, method, seed, rollouts):
-    env, policy, horizon = make_plant(plant)
-    started = time.perf_counter()
-    theta = np.asarray(METHODS[method](env, policy, horizon, rollouts, seed), np.float32)
-    seconds = time.perf_counter() - started
-    bounded = limited(
-        policy, *(tuple(map(float, end)) for end in (env.action_space.low, env.action_space.high))
-    )
-    seeds = range(FIRST_EVALUATION_SEED, FIRST_EVALUATION_SEED + FRESH)
-    returns = evaluate(env, bounded, theta, seeds, horizon)
-    about = {
-        "plant": plant,
+def measure(name, method, seed):
+    plant = make_arm_black_box() if method == "ddopg-black-box" else PLANTS[name]()
+    started, curve = time.perf_counter(), {}
+    rollouts = SHORTER.get((name, method), plant.rollouts)
+    for count, theta in enumerate(METHODS[method](plant, seed), 1):
+        if count in CHECKED:
+            curve[count] = round(float(np.mean(plant.judge(theta))), 3)
+        if count == rollouts:
+            break
+    return {
+        "plant": name,
         "method": method,
         "seed": seed,
         "rollouts": rollouts,
+        "curve": curve,
+        "seconds": round(time.perf_counter() - started, 1),
+        "parameters": {k: float(f"{v:.5g}") for k, v in plant.policy.describe(np.float32(theta)).items()},
         "version": ddopg.__version__,
     }
-    found = {"mean": returns.mean(), "worst": returns.min(), "seconds": round(seconds, 1)}
-    return about | found | {"parameters": policy.describe(theta)}
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run(chosen):
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    done = {(r["plant"], r["method"], r["seed"]) for r in read(chosen.out)}
+    for seed in range(*chosen.seeds):
+        for plant in chosen.plants:
+            for method in chosen.methods:
+                if (plant, method, seed) in done or (method == "ddopg-black-box" and plant != "arm"):
+                    continue
+                row = measure(plant, method, seed)
+                with chosen.out.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(plant, method, seed, list(row["curve"].values()), row["seconds"], flush=True)
+
+
+def table(chosen):
+    """Markdown: the median over the seeds after so many rollouts, the worst seed, and rollouts until tuned."""
+    rows = read(chosen.out)
+    print("| plant | method | seeds | after 10 | 20 | 40 | 60 | 100 | worst seed at the end | tuned after |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for plant in dict.fromkeys(row["plant"] for row in rows):
+        for method in METHODS:
+            curves = [r["curve"] for r in rows if (r["plant"], r["method"]) == (plant, method)]
+            if curves:
+                print(f"| {plant} | `{method}` | {len(curves)} | {summarise(curves, NEAR[plant])} |")
+
+
+def summarise(curves, near):
+    shared = sorted(set.intersection(*(set(map(int, curve)) for curve in curves)))
+    values = {count: [curve[str(count)] for curve in curves] for count in shared}
+    shown = [f"{np.median(values[count]):.1f}" if count in values else "" for count in (10, 20, 40, 60, 100)]
+    reached = [next((c for c in shared if curve[str(c)] >= near), np.inf) for curve in curves]
+    half, solved = np.median(reached), np.isfinite(reached).sum()
+    tuned = f"{half:g} ({solved} of {len(curves)})" if np.isfinite(half) else f"– ({solved} of {len(curves)})"
+    return " | ".join([*shown, f"{min(values[shared[-1]]):.1f}", tuned])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plants", nargs="+", default=["cart", "swimmer"])
-    parser.add_argument("--methods", nargs="+", default=[*METHODS])
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--rollouts", type=int, default=60)
+    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("--plants", nargs="+", default=["arm", "crane", "movement"], choices=PLANTS)
+    parser.add_argument("--methods", nargs="+", default=[*METHODS], choices=METHODS)
+    parser.add_argument("--seeds", type=int, nargs=2, default=(5600, 5620), metavar=("FIRST", "BEHIND"))
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    lines = chosen.out.read_text().splitlines() if chosen.out.exists() else []
-    done = {(r["plant"], r["method"], r["seed"], r["rollouts"]) for r in map(json.loads, lines)}
-    for seed in range(FIRST_SEED, FIRST_SEED + chosen.seeds):
-        for plant in chosen.plants:
-            for method in chosen.methods:
-                if (plant, method, seed, chosen.rollouts) in done:
-                    continue
-                row = measure(plant, method, seed, chosen.rollouts)
-                with chosen.out.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
-                print(plant, method, seed, f"{row['mean']:.4g}", flush=True)
+    {"run": run, "table": table}[chosen.what](chosen)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 python benchmarks/picture.py docs/images/default.png             # the three tasks
 python benchmarks/picture.py docs/images/others.png --others     # tasks it was not tuned for
+python benchmarks/picture.py docs/images/front.png --front       # beside the rivals, for a narrow page
 """
 
 import argparse
@@ -11,8 +12,8 @@ import numpy as np
 from default import BUDGETS, OTHERS, groups
 
 from ddopg.experiments.bench.stats import SOLVED
-from ddopg.experiments.figures import curves
-from ddopg.experiments.figures.curves import BLUE, RED, Band, Look
+from ddopg.experiments.figures import benchmark, curves, runs
+from ddopg.experiments.figures.curves import BLUE, GREEN, ORANGE, RED, SKY, Band, Look
 
 FLOOR = {
     "cartpole": 0,
@@ -44,13 +45,51 @@ def draw(path, runs):
     curves.save(picture, path)
 
 
+FRONT = {
+    "ddopg": Look("ddopg", RED, "-", 3.0),
+    "cmaes": Look("CMA-ES", BLUE, "-", 2.2),
+    "sac-tuned": Look("SAC", SKY, "-", 2.2),
+    "ppo-paper": Look("PPO", GREEN, "-", 2.2),
+    "trpo-paper": Look("TRPO", ORANGE, "-", 2.2),
+}
+
+
+def draw_front(path):
+    """Median and middle half of the seeds, one task below the other: letters stay legible on a telephone."""
+    found = runs.collect(benchmark.plan_jobs(quick=False), Path(__file__).parent / "figures" / "benchmark")
+    picture = curves.make_picture(6.2, 8.6)
+    for axes, env in zip(picture.subplots(3, 1), BUDGETS, strict=True):
+        for method, look in reversed(FRONT.items()):
+            steps, values = curves.stack_curves(found[env, method])
+            low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+            curves.draw(axes, Band(steps, middle, low, high), look, 0.15)
+        axes.axhline(SOLVED[env], color="0.5", lw=1, ls=":")
+        axes.text(0.01, SOLVED[env], "solved", transform=axes.get_yaxis_transform(), va="top", fontsize=11)
+        axes.set(xscale="log", xlim=(100 if env == "cartpole" else 1000, None), ylim=benchmark.RANGES[env])
+        axes.set_title(env, fontsize=15)
+        axes.xaxis.set_major_formatter(curves.format_thousands)
+        axes.tick_params(labelsize=12)
+        axes.grid(alpha=0.25)
+    picture.axes[1].set_ylabel("return of the policy handed over, median and middle half", fontsize=13)
+    picture.axes[2].set_xlabel("environment steps", fontsize=13)
+    handles, labels = picture.axes[0].get_legend_handles_labels()
+    picture.legend(
+        handles[::-1], labels[::-1], loc="outside upper center", ncols=5, frameon=False, fontsize=12
+    )
+    curves.save(picture, path)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("path", type=Path)
     parser.add_argument("--others", action="store_true")
+    parser.add_argument("--front", action="store_true")
     options = parser.parse_args()
+    if options.front:
+        draw_front(options.path)
+        raise SystemExit
     budgets = {env: budget for env, (budget, _) in OTHERS.items()} if options.others else BUDGETS
     saved = dict(groups("others" if options.others else "report", "env", "budget"))
     draw(options.path, {env: saved[env, budget] for env, budget in budgets.items()})

@@ -1,52 +1,60 @@
-"""Tune two PID controllers of a two-joint arm that must hold positions under gravity. No JAX here, and no simulator.
+"""Tune two PID controllers of a two-joint arm in MuJoCo, which must hold a position under gravity. No JAX here.
 
     python examples/tune_pid.py [ROLLOUTS]
 
-The arm is a few lines of physics; in its place there could be a real one. Each rollout is one move of two seconds.
+Each rollout is one move of two seconds. In the place of the simulator there could be a real arm.
 """
 
-import math
 import sys
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 
 import ddopg
 from ddopg.controllers import Loop, Parameter, pid
 
-DT, STEPS, TARGET = 0.02, 100, (0.8, -0.5)
+MODEL = """
+<mujoco>
+  <option timestep="0.005" integrator="implicitfast"/>
+  <default><joint type="hinge" axis="0 -1 0" damping="0.3"/><geom type="capsule" size="0.03" mass="1"/></default>
+  <worldbody>
+    <body>
+      <joint name="shoulder"/><geom fromto="0 0 0 0.5 0 0"/>
+      <body pos="0.5 0 0"><joint name="elbow"/><geom fromto="0 0 0 0.5 0 0"/></body>
+    </body>
+  </worldbody>
+  <actuator><motor joint="shoulder"/><motor joint="elbow"/></actuator>
+</mujoco>
+"""
+DT, STEPS, TARGET = 0.02, 100, np.array([0.8, -0.5])
 
 
 class Arm(gym.Env):
-    """Two links of 0.5 m and 1 kg each, with friction, in the vertical plane; torques of at most 20 and 10 N m."""
+    """Two links of 0.5 m and 1 kg each in the vertical plane; torques of at most 20 and 10 N m."""
 
-    observation_space = gym.spaces.Box(-np.inf, np.inf, (4,))  # two angles, two velocities
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float64)  # two angles, two velocities
     action_space = gym.spaces.Box(np.array([-20.0, -10.0]), np.array([20.0, 10.0]), dtype=np.float64)
+
+    def __init__(self):
+        self.model = mujoco.MjModel.from_xml_string(MODEL)
+        self.data = mujoco.MjData(self.model)
 
     def reset(self, seed=None, options=None):
         super().reset(seed=seed)
-        self.angles, self.speeds = 0.05 * self.np_random.standard_normal(2), np.zeros(2)
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:] = 0.05 * self.np_random.standard_normal(2)
         return self._see(), {}
 
-    def _see(self):
-        return np.concatenate([self.angles, self.speeds]).astype(np.float32)
-
     def step(self, torques):
-        torques = np.asarray(torques, float)
-        for _ in range(4):
-            self.speeds = self.speeds + DT / 4 * self._accelerations(torques)
-            self.angles = self.angles + DT / 4 * self.speeds
-        miss = self.angles - TARGET
-        cost = float(np.sum(miss**2) + 0.01 * np.sum(self.speeds**2) + 1e-4 * np.sum(torques**2))
-        return self._see(), -cost, False, False, {}
+        self.data.ctrl[:] = torques
+        mujoco.mj_step(self.model, self.data, nstep=round(DT / self.model.opt.timestep))
+        miss, speeds = self.data.qpos - TARGET, self.data.qvel
+        cost = np.sum(miss**2) + 0.01 * np.sum(speeds**2) + 1e-4 * np.sum(self.data.ctrl**2)
+        return self._see(), -float(cost), False, False, {}
 
-    def _accelerations(self, torques):
-        (a, b), (u, v) = self.angles, self.speeds
-        c = 0.125 * math.cos(b)
-        mass = np.array([[0.333 + 2 * c, 0.083 + c], [0.083 + c, 0.083]])
-        swing = 0.125 * math.sin(b) * np.array([-v * (2 * u + v), u * u])
-        weight = 9.81 * np.array([0.75 * math.cos(a) + 0.25 * math.cos(a + b), 0.25 * math.cos(a + b)])
-        return np.linalg.solve(mass, torques - swing - weight - 0.3 * self.speeds)
+    def _see(self):
+        return np.concatenate([self.data.qpos, self.data.qvel])
 
 
 arm = pid(
@@ -59,11 +67,13 @@ arm = pid(
     ki=Parameter("ki", 1.0, bounds=(0.1, 200.0), unit="N m/(rad s)"),
     kd=Parameter("kd", 0.5, bounds=(0.05, 10.0), unit="N m s/rad"),
 )
-rollouts = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-result = ddopg.tune_controller(Arm(), arm, rollouts, horizon=STEPS, seed=0)
-print(f"first rollout, your start: {result.history[0][1]:.1f}")
-returns = ddopg.evaluate(result.trained, Arm(), episodes=10)
-print(f"tuned, 10 fresh rollouts:  {returns.mean():.1f}, worst {returns.min():.1f}")
-result.trained.save("arm.safetensors")
-for name, value in result.parameters.items():
-    print(f"  {name:<6} = {value:.4g}")
+
+if __name__ == "__main__":
+    rollouts = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    result = ddopg.tune_controller(Arm(), arm, rollouts, horizon=STEPS, seed=0)
+    print(f"first rollout, your start: {result.history[0][1]:.1f}")
+    returns = ddopg.evaluate(result.trained, Arm(), episodes=10)
+    print(f"tuned, 10 fresh rollouts:  {returns.mean():.1f}, worst {returns.min():.1f}")
+    result.trained.save("arm.safetensors")
+    for name, value in result.parameters.items():
+        print(f"  {name:<6} = {value:.4g}")

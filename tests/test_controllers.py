@@ -10,6 +10,7 @@ from ddopg.controllers import Parameter, controller
 from ddopg.errors import ArtefactError, ConfigError, ObservationError, SpaceError
 from ddopg.policies import custom, limited, make_policy
 from ddopg.rollouts import evaluate, rollout
+from ddopg.support.records import change
 from tests.probes import Follow
 from tests.recorded import contents, quick
 
@@ -125,7 +126,8 @@ class TestTheSearch:
 
     def test_a_search_that_wants_to_leave_ends_at_the_bound(self):
         narrow = make((Parameter("gain", 0.5, bounds=(-0.5, 1.0)), FACTOR, OFFSET))
-        agent = ddopg.DDOPG(Follow(), policy=narrow, seed=1).learn(total_episodes=40)
+        config = change(ddopg.preset("default"), {"search.method": "gradient"})
+        agent = ddopg.DDOPG(Follow(), config=config, policy=narrow, seed=1).learn(total_episodes=40)
         assert -0.5 <= agent.incumbent.parameters["gain"] < -0.3
         assert agent.state.centre[0] == narrow.limits[0][0]
 

@@ -55,7 +55,7 @@ MODULES = {
         "returns_only",
         "theta_of",
     ],
-    "ddopg.tuning": ["Tuned", "tune_controller"],
+    "ddopg.controller_tuning": ["Tuned", "tune_controller"],
     "ddopg.envs.failures": ["EndOnFailure"],
     "ddopg.envs.smoothness": ["PenaliseChanges"],
     "ddopg.callbacks": [
@@ -68,7 +68,7 @@ MODULES = {
         "StopTrainingOnNoModelImprovement",
         "StopTrainingOnRewardThreshold",
     ],
-    "ddopg.deploy": ["to_onnx"],
+    "ddopg.deploy": ["to_numpy", "to_onnx"],
     "ddopg.baselines": [
         "AlgorithmSpec",
         "Method",
@@ -77,6 +77,7 @@ MODULES = {
         "find_method",
         "find_missing_packages",
         "load_learner",
+        "own_kind",
         "read_settings",
     ],
     "ddopg.envs": ["TaskSpec", "from_functional", "initial_observation", "register"],
@@ -92,6 +93,7 @@ MODULES = {
     ],
     "ddopg.minari": ["episodes", "export", "trajectories"],
     "ddopg.numpy_policy": ["Policy", "load"],
+    "ddopg.numpy_controller": ["Controller", "load"],
     "ddopg.rollouts": ["Here", "Locally", "OnRay", "evaluate", "rollout"],
 }
 """The public names: what the documentation tells people to import."""

@@ -25,6 +25,7 @@ LAYERS = {
     "_version": set(),
     "errors": set(),
     "numpy_policy": set(),  # one file that a robot can have alone
+    "numpy_controller": set(),  # another one
     "config": BASE,
     "parameters": BASE,
     "policies": BASE | {"config", "parameters", "support"},
@@ -33,13 +34,13 @@ LAYERS = {
     "core": SETTINGS | {"support"},
     "envs": BASE | {"core", "support"},
     "rollouts": SETTINGS | {"core", "envs", "support"},
-    "storage": SETTINGS | {"core", "support"},
+    "storage": SETTINGS | {"core", "numpy_controller", "support"},
     "deploy": {"storage"},
     "callbacks": SETTINGS | {"core", "rollouts", "storage", "support"},
     "proposal": LEARNER,
     "agent": LEARNER | {"proposal"},
     "evaluation": LEARNER | {"agent"},
-    "tuning": LEARNER | {"agent"},
+    "controller_tuning": LEARNER | {"agent"},
     "loggers": LEARNER,
     "minari": LEARNER,
     "baselines": LEARNER | {"agent"},
@@ -59,7 +60,13 @@ LAYERS = {
     },
     "__main__": {"cli"},
     "__init__": LEARNER
-    | {"agent", "deploy", "evaluation", "proposal", "tuning"},  # the public names, loaded on first use
+    | {
+        "agent",
+        "deploy",
+        "controller_tuning",
+        "evaluation",
+        "proposal",
+    },  # the public names, loaded on first use
 }
 """Layer → layers that it may import. A layer is a folder, or a public module of the top level."""
 

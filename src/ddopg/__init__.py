@@ -13,6 +13,7 @@ from ddopg.support.imports import after_import
 if TYPE_CHECKING:
     from ddopg.agent import DDOPG
     from ddopg.config import Config, preset
+    from ddopg.controller_tuning import tune_controller
     from ddopg.core.algorithm import Info
     from ddopg.core.state import State
     from ddopg.core.types import Trajectory, make_trajectory
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from ddopg.proposal import Proposal
     from ddopg.storage.policy_file import TrainedPolicy, load
     from ddopg.support.presets import load_config
-    from ddopg.tuning import tune_controller
 
 _HOMES = {
     "DDOPG": "agent",
@@ -39,7 +39,7 @@ _HOMES = {
     "Policy": "policies",
     "load_config": "support.presets",
     "evaluate": "evaluation",
-    "tune_controller": "tuning",
+    "tune_controller": "controller_tuning",
 }
 
 __all__ = [

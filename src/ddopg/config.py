@@ -15,6 +15,7 @@ from ddopg.errors import require, require_not_negative, require_positive, unknow
 
 ObjectiveScaleName = Literal["bound", "spread"]
 StartName = Literal["last", "selected"]
+MethodName = Literal["auto", "gradient", "gaussian_process"]
 IncumbentRuleName = Literal["rollout", "estimate"]
 
 
@@ -168,6 +169,10 @@ class SurrogateConfig:
 class SearchConfig:
     """The inner optimisation: from the centre to a maximum of the surrogate objective."""
 
+    method: MethodName = "auto"
+    """`gradient` follows the gradient of the surrogate; `gaussian_process` takes the expected improvement of a
+    process over the policies' behaviour, for controllers with few parameters; `auto` is the process for those with at
+    most 12 declared parameters and without a critic, else the gradient. Not in the paper."""
     start: StartName = "last"
     """Where a search starts: `last` is where the one before it ended (released code); `selected` is the policy of one
     of the selected trajectories, drawn with the chances of the selection."""

@@ -9,6 +9,7 @@ May import the agent and everything below it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,6 +80,7 @@ class Method(NamedTuple):
         return find_algorithm(self.kind).settings() if chosen is None else chosen
 
 
+OWN = "ddopg@"  # before the name of a policy class of the user's own
 EXTRA = "baselines"  # what installs the packages of all algorithms
 _SB3 = ("stable_baselines3", "sb3_contrib", "torch")
 
@@ -142,6 +144,23 @@ def find_method(name: str) -> Method:
     return METHODS[name]
 
 
+def own_kind(policy: str) -> str:
+    """Name the algorithm that is DD-OPG with a policy class of the user's own.
+
+    Args:
+        policy: where the class is, as `module:name`; the module is imported where a job of it runs.
+
+    Returns:
+        A name for `find_algorithm` and `load_learner`.
+
+    Example:
+        >>> from ddopg import baselines
+        >>> baselines.own_kind("poles:balance")
+        'ddopg@poles:balance'
+    """
+    return OWN + policy
+
+
 def find_algorithm(kind: str) -> AlgorithmSpec:
     """Find an algorithm.
 
@@ -161,6 +180,8 @@ def find_algorithm(kind: str) -> AlgorithmSpec:
     """
     if kind in KINDS:
         return KINDS[kind]
+    if kind.startswith(OWN):
+        return KINDS["ddopg"]
     if ":" not in kind:
         raise unknown("algorithm", kind, KINDS)
     return import_object(kind)
@@ -184,7 +205,12 @@ def load_learner(kind: str) -> Callable[..., Iterator[Checkpoint]]:
         >>> [c.steps for c in islice(learn(gym.make("ddopg/Cartpole-v0"), 0, settings), 2)][0]
         0
     """
-    return import_object(find_algorithm(kind).learn)
+    learn: Callable[..., Iterator[Checkpoint]] = import_object(find_algorithm(kind).learn)
+    if not kind.startswith(OWN):
+        return learn
+    from ddopg.policies import import_policy
+
+    return partial(learn, network=import_policy(kind.removeprefix(OWN)))
 
 
 def check_packages(kind: str) -> None:

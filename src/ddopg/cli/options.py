@@ -182,12 +182,12 @@ class Play:
 
 @dataclass(frozen=True)
 class Export:
-    """Export a saved policy as ONNX, or the rollouts of a run as a Minari data set."""
+    """Export a saved policy as ONNX or for NumPy alone, or the rollouts of a run as a Minari data set."""
 
     source: Source
     """A run directory or a policy file."""
-    target: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE.onnx")] = None
-    """Where to write. ONNX: observation (batch, O) → action (batch, A), squashed and clipped."""
+    target: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
+    """A file ending in .onnx: observation (batch, O) → action (batch, A); or in .json: for numpy_controller.py."""
     minari: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Instead of a file: every rollout of the run as the Minari data set namespace/name-v0."""
     env: str | None = None
@@ -353,6 +353,8 @@ class Tune:
     """Seeds of the final comparison; no trial uses them."""
     preset: PresetName = "default"
     """The preset that is tuned and compared with."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Settings for a controller instead of the network: oscillator, or MODULE:NAME of your own."""
     params: tuple[str, ...] = ()
     """Settings to search, such as exploration.noise search.radius; default: the most important ones."""
     ranges: Path | None = None

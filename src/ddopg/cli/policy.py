@@ -16,7 +16,7 @@ from ddopg.envs.adapter import make, require_registered
 from ddopg.errors import ArtefactError, require, require_given
 from ddopg.evaluation import describe_differences, evaluate_policy, require_fitting
 from ddopg.rollouts import video
-from ddopg.storage import onnx
+from ddopg.storage import numpy_form, onnx
 from ddopg.storage.exports import find_policy_file
 from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.support.compilation import keep_compiled_programs
@@ -64,11 +64,12 @@ def export(command: Export) -> None:
         return
     target = require_given(command.target, what_to_say)
     require(
-        target.suffix == ".onnx",
-        f"the file's name must end in .onnx, got {target}; a machine with only NumPy reads the policy file "
-        "itself with numpy_policy.py",
+        target.suffix in (".onnx", ".json"),
+        f"the file's name must end in .onnx, or in .json for numpy_controller.py, got {target}; a machine with only "
+        "NumPy reads the policy file of a network itself with numpy_policy.py",
     )
-    path = onnx.to_onnx(_load(command), target)
+    write = onnx.to_onnx if target.suffix == ".onnx" else numpy_form.to_numpy
+    path = write(_load(command), target)
     print(f"policy: {path}")
 
 

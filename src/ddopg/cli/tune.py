@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ddopg.baselines import load_learner
 from ddopg.cli.bench import report_failures
 from ddopg.cli.options import Tune
 from ddopg.errors import (
@@ -56,7 +57,8 @@ def run(command: Tune) -> list[workers.Failed]:
         cluster.require_cluster(command.ray)
     out = choose_home(command)
     url = command.storage or f"sqlite:///{(_make_directory(out) / STORAGE).absolute()}"
-    name = command.study or f"{command.env}-{command.preset}"
+    own = f"-{command.policy}" if command.policy else ""
+    name = command.study or f"{command.env}-{command.preset}{own}"
     with studies.open_study(url, name, plan, command.seed) as study:
         try:
             with termination_raises():
@@ -94,7 +96,9 @@ def make_plan(command: Tune) -> Plan:
         tuple(range(first, first + command.seeds)),
         command.score,
         choose_space(command.preset, command.params, command.ranges),
+        command.policy or "",
     )
+    load_learner(plan.kind)  # a module of the user's own is found now or never
     jobs.check_jobs(verdict.make_jobs(plan, {}, plan.seeds[:1])[:1])
     return plan
 
@@ -171,5 +175,6 @@ def _compare(study: optuna.Study, plan: Plan, command: Tune, out: Path) -> list[
     path = verdict.write(out / verdict.PRESET_FILE, study, plan, changes, difference)
     print(f"preset file: {path}")
     if difference is not None and difference.verdict == verdict.BETTER:
-        print(f"   train it: ddopg train {plan.env} --config {path}")
+        own = f" --policy {plan.policy}" if plan.policy else ""
+        print(f"   train it: ddopg train {plan.env} --config {path}{own}")
     return failures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -63,7 +64,7 @@ def black_box(
     """
     known = check_parameters(parameters)
     names, size = [each.name for each in known], len(free_parameters(known))
-    box = _make_box(step, initial, action_size, lambda theta: _by_name(names, known, theta))
+    box = _make_box(step, initial, action_size, _remember_last(partial(_by_name, names, known)))
     zeros = np.zeros(size, np.float32)
     _, first = box.step(zeros, box.initial(zeros), np.zeros(observation_size, np.float32))
     require(
@@ -137,6 +138,20 @@ def theta_of(policy: Policy, values: dict[str, float]) -> np.ndarray:
 
 def _by_name(names: Sequence[str], known: Sequence[Parameter], theta: Any) -> dict[str, float]:
     return dict(zip(names, decode_parameters(known, np.asarray(theta, np.float64)).tolist(), strict=True))
+
+
+def _remember_last(read: Callable[[Any], dict[str, float]]) -> Callable[[Any], dict[str, float]]:
+    """`read` for many calls with the same θ; each gets a dictionary of its own, which a user may change."""
+    last: tuple[bytes, dict[str, float]] = b"", {}
+
+    def read_again(theta: Any) -> dict[str, float]:
+        nonlocal last
+        key, found = np.asarray(theta, np.float64).tobytes(), last
+        if found[0] != key:
+            last = found = key, read(theta)
+        return dict(found[1])
+
+    return read_again
 
 
 def _make_box(

@@ -20,6 +20,7 @@ from ddopg.core.numerics import LARGEST_BOUND, choose_reward_scale, describe_odd
 from ddopg.core.optimisers import OPTIMISERS, Outcome
 from ddopg.core.param_scaling import param_sensitivity
 from ddopg.core.policy_update import Improvement, UpdateConfig, UpdateInputs, improve, incumbent_error
+from ddopg.core.process_search import follow_process, is_process_search
 from ddopg.core.proposals import anneal_factor, initial_params, propose, search_scale
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.selection import RULES, Selection, select
@@ -64,7 +65,7 @@ class Info(NamedTuple):
     ess: float  # effective sample size at the new centre
     length_scale: float  # √Σ in use, in units of the action; the geometric mean where actions differ
     search_steps: int  # gradient steps of the search
-    outcome: str  # how the search ended: converged, step_limit, not_finite; or initial_design, not_searched
+    outcome: str  # converged, step_limit, not_finite: how a search ended; gaussian_process, initial_design, …
     remark: str  # what is odd about the data and how it was met; mostly empty
 
 
@@ -224,6 +225,9 @@ def _take_turn(
 ) -> Turn:
     """Remember, learn values, select, improve."""
     state = _remember(state, proposal, trajectory, policy, config)
+    if is_process_search(policy, config):
+        state, about = follow_process(state, policy)
+        return Turn(state, _info_of_rollout(state, trajectory, "")._replace(**about), cache)
     own = count_of_search(state.memory.purposes)  # rollouts of the search
     if has_critic(policy, config) and own >= config.design.constants:
         state = state._replace(critic=learn_values(state, policy, config))

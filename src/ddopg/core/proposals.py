@@ -13,6 +13,7 @@ import numpy as np
 
 from ddopg.config import Config
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
+from ddopg.core.process_search import DESIGN_ROLLOUTS, is_process_search, propose_by_process
 from ddopg.core.seeding import draw_seed, make_rng
 from ddopg.core.sharing import is_turn_of_critic
 from ddopg.core.state import (
@@ -45,6 +46,9 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
 
     if policy.parameters and k == 0:
         return proposal(DESIGN, initial_params(policy, state.seed))  # the user's own start
+    if is_process_search(policy, config):
+        purpose = EXPLORE if state.memory.size >= DESIGN_ROLLOUTS else DESIGN
+        return proposal(purpose, propose_by_process(state, k, policy))
     if place < config.design.constants and not policy.parameters:
         constant = sample_constant_policy(rng, policy.size, outputs)
         return proposal(DESIGN, constant if policy.bias else initial_params(policy, state.seed, k))

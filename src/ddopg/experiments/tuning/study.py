@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -24,9 +24,20 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from ddopg.baselines import own_kind
+from ddopg.config import Config
 from ddopg.errors import require
 from ddopg.experiments.tuning import storages
-from ddopg.experiments.tuning.ranges import Plain, Range, Space, find_start, from_text, to_plain, to_text
+from ddopg.experiments.tuning.ranges import (
+    Plain,
+    Range,
+    Space,
+    apply_values,
+    find_start,
+    from_text,
+    to_plain,
+    to_text,
+)
 
 WORSE = (
     0.2  # p of the pruner: three seeds of three worse than the best trial's (p = 1/8) are enough, two are not
@@ -48,10 +59,26 @@ class Plan(NamedTuple):
     seeds: tuple[int, ...]  # every trial is run on these
     score: str  # `area` or `final`
     space: Space
+    policy: str = ""  # a ready-made controller, or `module:name`; empty for the preset's network
 
     def to_plain(self) -> dict[str, Any]:
         """Turn the plan into what JSON can hold."""
-        return self._asdict() | {"seeds": list(self.seeds), "space": to_plain(self.space)}
+        plain = self._asdict() | {"seeds": list(self.seeds), "space": to_plain(self.space)}
+        return plain if self.policy else {key: value for key, value in plain.items() if key != "policy"}
+
+    @property
+    def kind(self) -> str:
+        """The algorithm of its jobs, see `baselines.find_algorithm`."""
+        return own_kind(self.policy) if ":" in self.policy else "ddopg"
+
+    def apply(self, values: Mapping[str, Plain]) -> Config:
+        """The configuration of a trial: the preset with other values, and the controller that is asked for.
+
+        Args:
+            values: setting → value.
+        """
+        ready_made = {"policy.controller": self.policy} if self.policy and ":" not in self.policy else {}
+        return apply_values(self.preset, {**values, **ready_made})
 
 
 class NumberedTPE(BaseSampler):

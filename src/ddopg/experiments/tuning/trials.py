@@ -21,7 +21,6 @@ from ddopg.errors import RolloutError
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.stats import Curve, iqm
 from ddopg.experiments.bench.workers import Done, Event, Failed, Place, Progressed, run_from
-from ddopg.experiments.tuning.ranges import apply_values
 from ddopg.experiments.tuning.study import (
     Plan,
     count_finished,
@@ -74,7 +73,9 @@ class Crew:
             return None
         one, plan = self.open[name], self.plan
         one.busy, one.share = True, 0.0
-        return Job(plan.env, name, "ddopg", one.settings, plan.seeds[one.left[0]], plan.steps, plan.episodes)
+        return Job(
+            plan.env, name, plan.kind, one.settings, plan.seeds[one.left[0]], plan.steps, plan.episodes
+        )
 
     def take(self, event: Event) -> None:
         """Take in what has become of a run."""
@@ -105,9 +106,7 @@ class Crew:
         order = np.random.default_rng(trial.number).permutation(len(self.plan.seeds)).tolist()
         name = f"trial {trial.number}"
         self.open[name] = OpenTrial(trial, {}, [place for place in order if place not in known], dict(known))
-        self.open[name].settings = to_dict(
-            apply_values(self.plan.preset, suggest_values(trial, self.plan.space))
-        )
+        self.open[name].settings = to_dict(self.plan.apply(suggest_values(trial, self.plan.space)))
         return name
 
     def _done(self, one: OpenTrial, event: Done) -> bool:

@@ -24,7 +24,7 @@ from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench.jobs import Job
 from ddopg.experiments.bench.stats import stratified_bootstrap
 from ddopg.experiments.bench.workers import Failed
-from ddopg.experiments.tuning.ranges import Plain, apply_values, find_start
+from ddopg.experiments.tuning.ranges import Plain, find_start
 from ddopg.experiments.tuning.study import Plan, count_states, read_values
 from ddopg.experiments.tuning.trials import score_curve
 from ddopg.support.files import write_atomically
@@ -57,8 +57,8 @@ class Difference(NamedTuple):
 
 def find_changes(plan: Plan, best: FrozenTrial) -> dict[str, Plain]:
     """Find in what the best trial differs from the preset."""
-    tuned = flatten(to_dict(apply_values(plan.preset, read_values(best, plan.space))))
-    own = flatten(to_dict(apply_values(plan.preset, {})))
+    tuned = flatten(to_dict(plan.apply(read_values(best, plan.space))))
+    own = flatten(to_dict(plan.apply({})))
     return {name: value for name, value in tuned.items() if value != own[name]}
 
 
@@ -72,9 +72,7 @@ def make_jobs(plan: Plan, changes: dict[str, Plain], fresh: Sequence[int]) -> li
     """
     sides = {_name_preset(plan): {}, TUNED: changes}
     return [
-        Job(
-            plan.env, name, "ddopg", to_dict(apply_values(plan.preset, some)), seed, plan.steps, plan.episodes
-        )
+        Job(plan.env, name, plan.kind, to_dict(plan.apply(some)), seed, plan.steps, plan.episodes)
         for seed in fresh
         for name, some in sides.items()
     ]
