@@ -35,6 +35,8 @@ BUDGETS = {
     "custom_policy.py": 300,
     "ask_tell_robot.py": 4,
     "tune_pid.py": 3,
+    "tune_black_box.py": 2,
+    "tune_movement.py": 3,
 }
 OTHERS = {"ddopg_by_hand.py", "tour.ipynb"}  # below
 

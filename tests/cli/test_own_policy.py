@@ -175,3 +175,40 @@ def test_a_robot_without_python_is_tuned_by_files(tmp_path, capsys):
     foreign = tmp_path / "old.json"
     foreign.write_text(json.dumps({"observations": seen, "actions": [[-3.0], [-6.0]], "rewards": [1.0, 0.0]}))
     assert main(["add", str(run), str(foreign), "--policy-class", "mine:balance"]) == 0
+
+
+class TestTuning:
+    TUNE = ("tune", "cartpole", "--policy", "mine:balance", "--steps", "100", "--quiet")
+
+    def test_few_parameters_have_no_settings_to_tune_and_the_message_says_what_to_compare(
+        self, capsys, tmp_path
+    ):
+        said = refused(capsys, *self.TUNE, "--out", tmp_path)
+        assert "mine:balance has 3 parameters, which a Gaussian process searches" in said
+        assert "search.method" in said
+
+    def test_its_jobs_have_the_controller_and_the_chosen_way_of_searching(self, tmp_path):
+        from itertools import islice
+
+        from ddopg.baselines import load_learner, read_settings
+        from ddopg.cli.main import parse
+        from ddopg.cli.tune import make_plan
+        from ddopg.envs.adapter import make
+
+        (tmp_path / "ranges.json").write_text('{"search.method": ["auto", "gradient"]}')
+        plan = make_plan(parse([*self.TUNE, "--ranges", str(tmp_path / "ranges.json")]))
+        assert plan.to_plain()["policy"] == "mine:balance"
+        learn = load_learner(plan.kind)
+        settings = read_settings(plan.kind, {"search": {"method": "gradient"}})
+        assert settings.search.method == "gradient"
+        first, second = islice(learn(make("cartpole"), 0, plan.apply({"search.method": "gradient"})), 2)
+        assert set(second.policy.describe(second.theta)) == {"position", "angle", "turn"}
+        assert second.steps > first.steps == 0
+
+    def test_a_ready_made_controller_is_part_of_the_settings(self):
+        from ddopg.experiments.tuning.study import Plan
+
+        plan = Plan("Swimmer-v5", "default", 100, 1, (1,), "area", {}, "oscillator")
+        assert plan.kind == "ddopg"
+        assert plan.apply({}).policy.controller == "oscillator"
+        assert "policy" not in plan._replace(policy="").to_plain()

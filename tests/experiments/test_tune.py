@@ -500,7 +500,6 @@ class TestCommand:
         monkeypatch.setitem(sys.modules, "optuna", None)
         for name in [name for name in sys.modules if name.startswith("ddopg.cli.tune")]:
             monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr(ddopg, "tuning", raising=False)
         assert main(["tune", "cartpole", "--out", str(tmp_path)]) == 2
         assert 'pip install "ddopg[tune]"' in capsys.readouterr().err
 

@@ -10,9 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ddopg.baselines import load_learner
 from ddopg.cli.bench import report_failures
 from ddopg.cli.options import Tune
+from ddopg.cli.own_policy import import_own_policy
+from ddopg.core.policy_building import build_policy
+from ddopg.core.process_search import is_process_search
+from ddopg.envs.adapter import make, problem_from_env
 from ddopg.errors import (
     ArtefactError,
     ConfigError,
@@ -98,9 +101,22 @@ def make_plan(command: Tune) -> Plan:
         choose_space(command.preset, command.params, command.ranges),
         command.policy or "",
     )
-    load_learner(plan.kind)  # a module of the user's own is found now or never
+    if plan.policy:
+        _require_settings_that_matter(plan)
     jobs.check_jobs(verdict.make_jobs(plan, {}, plan.seeds[:1])[:1])
     return plan
+
+
+def _require_settings_that_matter(plan: Plan) -> None:
+    """A controller with few parameters is searched by a Gaussian process, which has none of the usual settings."""
+    own = import_own_policy(plan.policy) if ":" in plan.policy else None
+    policy = build_policy(problem_from_env(make(plan.env)), plan.apply({}), own)
+    require(
+        "search.method" in plan.space or not is_process_search(policy, plan.apply({})),
+        f"{plan.policy} has {policy.size} parameters, which a Gaussian process searches without the settings that "
+        'are tuned here; to compare it with the gradient, put "search.method" = ["auto", "gradient"] into a file of '
+        "--ranges, with settings of the gradient",
+    )
 
 
 def choose_home(command: Tune) -> Path:
