@@ -1,8 +1,9 @@
 """Controllers tuned by ddopg, CMA-ES and Optuna: `run` writes controllers/results.jsonl, `table` prints what it says.
 
 The plants are those of the examples, with the same start and bounds for all: PID of a two-joint arm, a crane with a
-black-box controller over files, a movement of a seven-joint arm, and Swimmer-v5 with an oscillator. Every rollout is
-counted, the first one is the start for everybody, and what a method would hand over is played on fresh episodes.
+black-box controller over files, and a movement of a seven-joint arm. The other ready-made controllers have plants
+for ddopg alone: linear feedback, gain scheduling, and Swimmer-v5 with an oscillator. Every rollout is counted, the
+first one is the start for everybody, and what a method would hand over is played on fresh episodes.
 
 `ddopg` learns from every step; `ddopg-black-box` does the same without derivatives, by calling the controller on
 stored observations; `ddopg-returns`, `cma-es` and `optuna` (its Gaussian process; needs PyTorch) see returns alone.
@@ -30,7 +31,7 @@ EXAMPLES = HERE.parent / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 import ddopg  # noqa: E402
-from ddopg.controllers import black_box, theta_of  # noqa: E402
+from ddopg.controllers import black_box, gain_scheduled, linear_feedback, theta_of  # noqa: E402
 from ddopg.core.seeding import FIRST_EVALUATION_SEED  # noqa: E402
 from ddopg.policies import limited  # noqa: E402
 from ddopg.rollouts import evaluate, rollout  # noqa: E402
@@ -106,6 +107,22 @@ def make_swimmer():
     return in_environment(gym.make("Swimmer-v5"), swimmer, 1000, 60)
 
 
+def make_linear():
+    """Cartpole by linear feedback, from no force at all."""
+    import gymnasium as gym
+
+    gains = linear_feedback(4, 1, scale=[[1.0, 2.0, 20.0, 4.0]])
+    return in_environment(gym.make("ddopg/Cartpole-v0"), gains, 100, 30)
+
+
+def make_scheduled():
+    """InvertedPendulum-v5 by gains that follow the angle, from no force at all."""
+    import gymnasium as gym
+
+    gains = gain_scheduled(4, 1, variable=1, points=(-0.1, 0.1), scale=[[0.3, 3.0, 0.3, 0.6]])
+    return in_environment(gym.make("InvertedPendulum-v5"), gains, 1000, 30)
+
+
 def make_crane():
     import tune_black_box as example
 
@@ -118,8 +135,22 @@ def make_crane():
     return Plant(example.crane, 40, play, judge, lambda seed: learn_over_files(example, seed))
 
 
-NEAR = {"arm": -13.0, "crane": -11.0, "movement": -13.0, "swimmer": 330.0}  # returns that count as tuned
-PLANTS = {"arm": make_arm, "crane": make_crane, "movement": make_movement, "swimmer": make_swimmer}
+NEAR = {
+    "arm": -13.0,
+    "crane": -11.0,
+    "movement": -13.0,
+    "linear": 950.0,
+    "scheduled": 950.0,
+    "swimmer": 330.0,
+}  # returns that count as tuned
+PLANTS = {
+    "arm": make_arm,
+    "crane": make_crane,
+    "movement": make_movement,
+    "linear": make_linear,
+    "scheduled": make_scheduled,
+    "swimmer": make_swimmer,
+}
 
 
 def learn_in_environment(env, policy, horizon, seed):
@@ -255,20 +286,23 @@ def run(chosen):
 
 
 def table(chosen):
-    """Markdown: the median over the seeds after so many rollouts, the worst seed, and rollouts until tuned."""
+    """Markdown: the median over the seeds after so many rollouts; worst seed and rollouts until tuned within the
+    shortest budget of the plant."""
     rows = read(chosen.out)
-    print("| plant | method | seeds | after 10 | 20 | 40 | 60 | 100 | worst seed at the end | tuned after |")
+    print("| plant | method | seeds | after 10 | 20 | 40 | 60 | 100 | worst seed | tuned after |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for plant in dict.fromkeys(row["plant"] for row in rows):
+        end = min(row["rollouts"] for row in rows if row["plant"] == plant)
         for method in METHODS:
             curves = [r["curve"] for r in rows if (r["plant"], r["method"]) == (plant, method)]
             if curves:
-                print(f"| {plant} | `{method}` | {len(curves)} | {summarise(curves, NEAR[plant])} |")
+                print(f"| {plant} | `{method}` | {len(curves)} | {summarise(curves, end, NEAR[plant])} |")
 
 
-def summarise(curves, near):
-    shared = sorted(set.intersection(*(set(map(int, curve)) for curve in curves)))
-    values = {count: [curve[str(count)] for curve in curves] for count in shared}
+def summarise(curves, end, near):
+    known = sorted(set.intersection(*(set(map(int, curve)) for curve in curves)))
+    values = {count: [curve[str(count)] for curve in curves] for count in known}
+    shared = [count for count in known if count <= end]
     shown = [f"{np.median(values[count]):.1f}" if count in values else "" for count in (10, 20, 40, 60, 100)]
     reached = [next((c for c in shared if curve[str(c)] >= near), np.inf) for curve in curves]
     half, solved = np.median(reached), np.isfinite(reached).sum()

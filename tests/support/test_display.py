@@ -60,6 +60,8 @@ def test_everything_is_there_and_the_unit_of_the_budget_is_not_said_twice():
     ]
     of_critic = DESIGN._replace(outcome="not_searched")
     assert describe_rollout(of_critic, "steps")[-1] == "actor of the critic"
+    of_process = DESIGN._replace(outcome="gaussian_process")
+    assert describe_rollout(of_process, "steps")[-1] == "Gaussian process"
 
 
 def test_what_was_measured_stands_before_what_is_estimated():

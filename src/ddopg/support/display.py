@@ -85,6 +85,10 @@ def show_progress(enabled: bool, total: int, unit: str, first: int = 0) -> Itera
         yield show
 
 
+OUTCOMES = {"not_searched": "actor of the critic", "gaussian_process": "Gaussian process"}
+"""What is said of a rollout after which the surrogate was not searched, by its outcome."""
+
+
 def describe_rollout(info: Shown, unit: str, evaluation: Measured | None = None) -> list[str]:
     """What there is to see, the most important first: what was measured, then what the learner estimates."""
     parts = [f"rollout {info.rollout:,}"]
@@ -95,7 +99,7 @@ def describe_rollout(info: Shown, unit: str, evaluation: Measured | None = None)
         parts.append(describe_evaluation(evaluation))
     parts.append(f"estimate {format_with_error(info.incumbent, info.incumbent_error)}")
     if math.isnan(info.ess):
-        return [*parts, "actor of the critic" if info.outcome == "not_searched" else "initial design"]
+        return [*parts, OUTCOMES.get(info.outcome, "initial design")]
     return [*parts, f"ESS {info.ess:.1f}", f"√Σ {info.length_scale:.3g}"]
 
 
