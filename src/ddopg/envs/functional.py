@@ -55,7 +55,8 @@ class FunctionalEnvironment(gym.Env[np.ndarray, np.ndarray]):
     def __init__(self, pure: PureEnv, action_space: gym.spaces.Box) -> None:
         self.pure, self.action_space = pure, action_space
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (pure.observation_size,), np.float32)
-        self._start, self._step = in_float32(jax.jit(pure.start)), in_float32(jax.jit(pure.step))
+        compiled = (in_float32(jax.jit(each)) for each in (pure.start, pure.step, pure.observe))
+        self._start, self._step, self._observe = compiled
         self._state: Any = None
 
     def reset(
@@ -65,7 +66,7 @@ class FunctionalEnvironment(gym.Env[np.ndarray, np.ndarray]):
         super().reset(seed=seed)
         chosen = int(self.np_random.integers(2**31)) if seed is None else seed
         self._state = self._start(self.pure.draw([chosen])[0])
-        return np.asarray(self.pure.observe(self._state)), {}
+        return np.asarray(self._observe(self._state)), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Make a step."""
@@ -73,7 +74,7 @@ class FunctionalEnvironment(gym.Env[np.ndarray, np.ndarray]):
             raise gym.error.ResetNeeded("cannot step before the first episode; call env.reset() first")
         after = self._step(self._state, np.asarray(action, np.float32))
         self._state = after.state
-        seen = np.asarray(self.pure.observe(after.state))
+        seen = np.asarray(self._observe(after.state))
         return seen, float(after.reward), bool(after.terminated), bool(after.truncated), {}
 
 
