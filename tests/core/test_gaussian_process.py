@@ -74,6 +74,12 @@ def test_a_failure_does_not_drown_the_differences_that_matter():
     assert values[-1] - values[-2] > 0.02 * (values[-1] - values[0])
 
 
+def test_policies_that_are_all_the_same_are_fitted_too():
+    same = np.ones((6, 2))
+    mean, _ = gp.predict(gp.fit([same, same], RETURNS[:6] - RETURNS[:6].mean()), [same, same])
+    np.testing.assert_allclose(mean, 0, atol=1e-6)
+
+
 @pytest.mark.parametrize("returns", [np.zeros(6), np.full(6, -3.5)])
 def test_equal_returns_are_fitted_too(returns):
     transform = gp.make_transform(returns)

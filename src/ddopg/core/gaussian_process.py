@@ -129,10 +129,10 @@ def _compress(z: np.ndarray) -> np.ndarray:
 
 
 def _weights_of(squared: np.ndarray, optional: bool) -> list[float]:
-    """The grid of a block; one without differences has no weight, and one that others can replace need have none."""
+    """The grid of a block; one that others can replace need have no weight."""
     apart = squared[squared > 0]
     if not apart.size:
-        return [1.0] if not optional else [0.0]
+        return [1.0]  # nothing differs, so nothing can be said
     weights = [1 / (float(np.median(apart)) * share) for share in DISTANCES]
     return [0.0, *weights] if optional else weights
 
