@@ -136,12 +136,12 @@ def make_crane():
 
 
 NEAR = {
-    "arm": -13.0,
-    "crane": -11.0,
-    "movement": -13.0,
+    "arm": -15.0,
+    "crane": -11.5,
+    "movement": -15.0,
     "linear": 950.0,
     "scheduled": 950.0,
-    "swimmer": 330.0,
+    "swimmer": 300.0,
 }  # returns that count as tuned
 PLANTS = {
     "arm": make_arm,
