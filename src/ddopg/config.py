@@ -172,7 +172,7 @@ class SearchConfig:
     method: MethodName = "auto"
     """`gradient` follows the gradient of the surrogate; `gaussian_process` takes the expected improvement of a
     process over the policies' behaviour, for controllers with few parameters; `auto` is the process for those with at
-    most 12 declared parameters and without a critic, else the gradient. Not in the paper."""
+    most 12 declared parameters, else the gradient. Not in the paper."""
     start: StartName = "last"
     """Where a search starts: `last` is where the one before it ended (released code); `selected` is the policy of one
     of the selected trajectories, drawn with the chances of the selection."""

@@ -105,6 +105,15 @@ def test_another_process_plays_the_same_noise():
     assert same(decode_response(response, noisy, spec.problem), play_proposal(spec, noisy))
 
 
+def ask_for_noise(agent):
+    """The first proposal with noise: the actor's rollouts begin with one as it is."""
+    agent.learn(total_episodes=4)
+    while not agent.ask()[0].noise:
+        agent.learn(total_episodes=1)
+    (proposal,) = agent.pending
+    return proposal
+
+
 class TestProposal:
     def noisy(self):
         small = {
@@ -114,9 +123,7 @@ class TestProposal:
             "policy.linear_path": True,
         }
         agent = ddopg.DDOPG(Follow(), config=change(preset("default"), small), seed=4)
-        agent.learn(total_episodes=4)
-        (proposal,) = agent.ask()
-        return agent, proposal
+        return agent, ask_for_noise(agent)
 
     def test_its_noise_is_that_of_the_rollout_which_the_library_would_play(self):
         agent, proposal = self.noisy()
@@ -142,8 +149,7 @@ class TestProposal:
             {"critic.updates": 1.0, "critic.hidden": (4,), "policy.hidden": (3,), "policy.linear_path": True},
         )
         agent = ddopg.DDOPG("Pendulum-v1", config=config, seed=4, run_directory=tmp_path / "run")
-        agent.learn(total_episodes=4)
-        (before,) = agent.ask()
+        before = ask_for_noise(agent)
         agent.close()
         resumed = ddopg.DDOPG.resume(tmp_path / "run")
         assert [p.noise for p in resumed.pending] == [before.noise] != [()]

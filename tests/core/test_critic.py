@@ -12,7 +12,7 @@ import ddopg
 from ddopg.config import CriticConfig
 from ddopg.controllers import Parameter, controller
 from ddopg.core import critic as critics
-from ddopg.core.algorithm import build_surrogate_data, has_critic
+from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.critic import log_density, rescale, td_target, update, value
 from ddopg.core.incumbents import find_best, hand_over
 from ddopg.core.memory import Memory, add
@@ -20,7 +20,7 @@ from ddopg.core.sharing import CRITIC_SHARES, JUDGED_WINDOW, critic_share, is_tu
 from ddopg.core.state import Incumbent, Proposal
 from ddopg.core.transitions import LARGEST, collect_transitions
 from ddopg.core.types import make_trajectory
-from ddopg.core.value_learning import EARLY_GAIN, EARLY_UPDATES, MAX_UPDATES, count_updates
+from ddopg.core.value_learning import EARLY_GAIN, EARLY_UPDATES, MAX_UPDATES, count_updates, has_critic
 from ddopg.policies import linear, mlp, squashed
 from ddopg.support.records import change
 from tests.probes import Follow

@@ -68,7 +68,7 @@ def test_the_command_exports_and_says_where(tmp_path, capsys):
     assert main(["export", str(source), str(target)]) == 0
     assert str(target) in capsys.readouterr().out
     assert main(["export", str(source), str(tmp_path / "p.txt")]) == 2
-    assert "must end in .onnx, got" in capsys.readouterr().err
+    assert "must end in .onnx, or in .json" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "p.safetensors"]
 
 

@@ -37,7 +37,7 @@ from ddopg.core.state import (
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
 from ddopg.core.types import SurrogateData, Trajectory
-from ddopg.core.value_learning import learn_values
+from ddopg.core.value_learning import has_critic, learn_values
 from ddopg.errors import unknown
 from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
@@ -245,13 +245,6 @@ def _take_turn(
     state = hand_over(state)
     length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
     return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
-
-
-def has_critic(policy: Policy, config: Config) -> bool:
-    """Whether a critic learns beside the search: where the configuration asks for one and the policy is a network or
-    a linear map. It has none for a policy with a memory, of which an observation does not say enough, nor for a few
-    declared parameters."""
-    return config.critic.updates > 0 and not policy.replayed and not policy.parameters
 
 
 def _replace_found(state: State, incumbent: Incumbent) -> State:

@@ -65,8 +65,7 @@ class Model(NamedTuple):
 def is_process_search(policy: Policy, config: Config) -> bool:
     """Whether proposals come from a Gaussian process, and not from the gradient of the surrogate."""
     if config.search.method == "auto":
-        few = 0 < policy.size <= MOST_PARAMETERS
-        return bool(policy.parameters) and few and not config.critic.updates
+        return bool(policy.parameters) and 0 < policy.size <= MOST_PARAMETERS
     return config.search.method == "gaussian_process"
 
 

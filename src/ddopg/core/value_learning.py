@@ -19,6 +19,13 @@ EARLY_UPDATES = 2**13  # over the steps so far: what an update per step falls wi
 FIRST_GAIN = 0.1  # of the actor's output layer at first: it begins in the middle of its range
 
 
+def has_critic(policy: Policy, config: Config) -> bool:
+    """Whether a critic learns beside the search: where the configuration asks for one and the policy is a network or
+    a linear map. It has none for a policy with a memory, of which an observation does not say enough, nor for a few
+    declared parameters."""
+    return config.critic.updates > 0 and not policy.replayed and not policy.parameters
+
+
 def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic | None:
     """What the critic knows after the newest rollout: `critic.updates` per step of it, on all stored steps.
 
