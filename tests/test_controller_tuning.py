@@ -107,6 +107,7 @@ class TestACheckOfTheUsers:
         env.step(np.array([0.5]))
         assert seen == [([0.5], [0.5])]
 
+    @pytest.mark.long
     def test_the_search_keeps_away_from_failures_that_would_look_good_as_short_rollouts(self):
         def learn(env):
             agent = ddopg.DDOPG(env, policy=PLACE, config=quick(), horizon=5, seed=1)
@@ -141,6 +142,7 @@ class TestThePriceOfChanges:
             PenaliseChanges(Target(), weight=-1.0)
 
 
+@pytest.mark.long
 def test_the_command_line_trains_a_named_controller_and_prints_its_parameters(tmp_path, capsys):
     run, small = tmp_path / "run", ["--horizon", "12", "--eval-points", "1", "--quiet", *SIZES]
     main(["train", "Swimmer-v5", "--policy", "oscillator", "--episodes", "2", "--out", str(run), *small])
