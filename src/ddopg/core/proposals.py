@@ -15,7 +15,7 @@ from ddopg.config import Config
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.process_search import DESIGN_ROLLOUTS, is_process_search, propose_by_process
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.sharing import is_turn_of_critic
+from ddopg.core.sharing import RECENT_WINDOW, is_turn_of_critic
 from ddopg.core.state import (
     CHECK,
     CRITIC,
@@ -32,7 +32,6 @@ from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
 
 MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
-RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
 
 
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:

@@ -13,7 +13,7 @@ COMPARED_WINDOW = 8  # rollouts of each source that say which of them is better
 CRITIC_SHARES = (0.1, 0.8)  # the least and the most of the steps that the critic gets
 JUDGED_WINDOW = 40  # rollouts after which one says nothing any more about its source
 SHARE_WINDOW = 5  # rollouts in which the critic gets its share
-USUAL_WINDOW = 20  # rollouts that say how long one is nowadays
+RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
 
 
 def is_turn_of_critic(state: State) -> bool:
@@ -23,7 +23,7 @@ def is_turn_of_critic(state: State) -> bool:
     usual length. Rollouts under way count as usual ones, and so does the next one.
     """
     lengths = np.array([float(trajectory.length) for trajectory in state.memory.trajectories])
-    usual = float(np.mean(lengths[-USUAL_WINDOW:]))
+    usual = float(np.mean(lengths[-RECENT_WINDOW:]))
     lengths = np.append(lengths, [usual] * len(state.pending))
     ago = np.sum(lengths) - np.cumsum(lengths)
     counted = lengths * np.exp(-ago / (SHARE_WINDOW * usual))
