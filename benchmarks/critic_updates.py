@@ -2,7 +2,7 @@
 
     python benchmarks/critic_updates.py [--rounds 9] [--out critic/updates.json]
 
-Both have the hidden layers of the preset `critic`, batches of 128, Adam and one thread, and learn from 10,000 stored
+Both have the hidden layers of the default preset, batches of 128, Adam and one thread, and learn from 10,000 stored
 random steps; nothing is rolled out. An update is one step of both Q networks and of their slow copies. We update the
 actor with every second one and have layer norms in the networks, SAC updates the actor with each; so we are measured
 in both ways. Candidates take turns; the median round counts, in seconds of the processor,
@@ -52,7 +52,7 @@ def draw(observations, actions, seed=0):
 
 def ours(observations, actions, actor_every=critics.ACTOR_EVERY):
     """A round of `critic.update`, one compiled program."""
-    config = ddopg.preset("critic")
+    config = ddopg.preset("default")
     problem = Problem(observations, (-1.0,) * actions, (1.0,) * actions, EPISODE)
     policy, memory = build_policy(problem, config), Memory()
     theta = np.asarray(policy.init(jax.random.key(0)))
@@ -84,7 +84,7 @@ class Nowhere(gym.Env):
 
 def sac(observations, actions):
     """`SAC.train` on a filled replay buffer."""
-    config = ddopg.preset("critic")
+    config = ddopg.preset("default")
     model = sb3.SAC(
         "MlpPolicy",
         Nowhere(observations, actions),
@@ -129,8 +129,8 @@ def measure(name, rounds):
 
 
 def share(env="Pendulum-v1", rollouts=14):
-    """What the critic's rounds are of an iteration with the preset `critic`, compilation left out."""
-    agent, spent, original = ddopg.DDOPG(env, preset="critic", seed=0), [], algorithm.learn_values
+    """What the critic's rounds are of an iteration with the default preset, compilation left out."""
+    agent, spent, original = ddopg.DDOPG(env, preset="default", seed=0), [], algorithm.learn_values
 
     def clocked(*arguments):
         begun = time.process_time()
@@ -157,7 +157,7 @@ def main():
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    config = ddopg.preset("critic")
+    config = ddopg.preset("default")
     rows = [measure(name, options.rounds) for name in SIZES]
     rows.append(share())
     for row in rows:

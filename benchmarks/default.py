@@ -1,174 +1,156 @@
-"""The default preset: what it reaches on the three tasks, on tasks it was not tuned for, and what each ingredient is
-worth.
+"""The default preset: what it reaches on twelve tasks, without a linear path, and what each part is worth.
 
-    python benchmarks/default.py report  --workers 2     # the default on the reporting seeds, short and long
-    python benchmarks/default.py others  --workers 2     # five Gymnasium tasks, nothing changed
-    python benchmarks/default.py ablate  --workers 2     # with and without each ingredient, on tuning seeds
-    python benchmarks/default.py table                   # print everything from the saved data
+    python benchmarks/default.py report   --workers 2     # ten fresh seeds per task, seed by seed
+    python benchmarks/default.py networks --workers 2     # a network without a linear path, on the paper's tasks
+    python benchmarks/default.py ablate                   # with and without each part, on tuning seeds
+    python benchmarks/default.py table                    # print everything from the saved data
 
 Data: benchmarks/default/*/records.jsonl, one line per run. Runs that are there are not run again.
 """
 
 import argparse
+import importlib
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from trajectory import line, paired_difference
 
 from ddopg.config import preset
 from ddopg.experiments.bench import benchmark as bench
-from ddopg.experiments.bench import stats, workers
-from ddopg.experiments.bench.jobs import Job
+from ddopg.experiments.bench import jobs, workers
 from ddopg.support.records import change, to_dict
 
 HERE = Path(__file__).parent / "default"
-BUDGETS = {"cartpole": 4_000, "mountaincar": 30_000, "swimmer": 60_000}
-LONG = {"cartpole": 20_000, "mountaincar": 60_000, "swimmer": 200_000}
-OTHERS = {  # task: budget, episodes per evaluation
-    "Pendulum-v1": (20_000, 30),
-    "InvertedPendulum-v5": (20_000, 5),
-    "MountainCarContinuous-v0": (30_000, 10),
-    "Swimmer-v5": (100_000, 3),
-    "Reacher-v5": (20_000, 30),
+TASKS = {  # budget, episodes per evaluation
+    "cartpole": (4_000, 100),
+    "mountaincar": (30_000, 30),
+    "swimmer": (60_000, 20),
+    "Pendulum-v1": (10_000, 100),
+    "InvertedPendulum-v5": (10_000, 20),
+    "InvertedDoublePendulum-v5": (10_000, 20),
+    "MountainCarContinuous-v0": (20_000, 20),
+    "Reacher-v5": (20_000, 100),
+    "LunarLanderContinuous-v3": (50_000, 20),
+    "Swimmer-v5": (100_000, 10),
+    "Hopper-v5": (100_000, 20),
+    "HalfCheetah-v5": (100_000, 10),
 }
-PAPER_SEEDS = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
-FRESH_SEEDS = {  # run once; an earlier version of the default was the same on swimmer, its seeds count as well
-    "cartpole": range(5060, 5080),
-    "mountaincar": range(5060, 5080),
-    "swimmer": range(5000, 5060),
-}
-LATER_SEEDS = {  # run once, when rollouts were compiled and the search faster, which round differently
-    "cartpole": range(5080, 5100),
-    "mountaincar": range(5080, 5100),
-    "swimmer": range(5080, 5140),
-}
+FRESH_SEEDS = range(5300, 5310)  # each was run once, after the preset was frozen
+NETWORKS = {"cartpole": (10_000, 100), "mountaincar": (20_000, 30), "swimmer": (60_000, 20)}
+NETWORK_SEEDS = range(5310, 5320)
+ABLATED = {"cartpole": (4_000, 100), "Pendulum-v1": (5_000, 30), "InvertedDoublePendulum-v5": (7_000, 20)}
 TUNING_SEEDS = range(2600, 2620)
 
-VARIANTS = {
+VARIANTS = {  # changes of the configuration; a dotted name of a module is a constant of the code
     "default": {},
-    "without per-decision weights": {"surrogate.decisions": 0},
-    "without the saturation penalty": {"search.saturation_penalty": 0.0},
-    "without constant policies first": {"design.constants": 0},
-    "without random policies": {"exploration.random": 0.0},
-    "without restarts from the best": {"restart.threshold": 0.0},
-    "without annealing and re-checks": {"annealing.episodes": 0.0, "incumbent.recheck_share": 0.0},
-    "without re-checks": {"incumbent.recheck_share": 0.0},
-    "with ‖R‖∞ as objective scale": {"surrogate.objective_scale": "bound"},
-    "without Σ from the data (σ = 0.3)": {"surrogate.ess_share": 0.0, "surrogate.length_scale": (0.3,)},
-    "a third of the longest step": {"search.radius": 0.23},
+    "without a critic": to_dict(preset("trajectory")),
+    "one update per step from the start": {"ddopg.core.value_learning.EARLY_GAIN": 1.0},
+    "two updates per step in the end": {"critic.updates": 2.0, "ddopg.core.value_learning.EARLY_GAIN": 4.0},
+    "always a half for the actor": {
+        "ddopg.core.sharing.LEAST_SHARE": 0.5,
+        "ddopg.core.sharing.SEARCH_KEEPS": 0.5,
+        "ddopg.core.sharing.SHARE_BESIDE_PROGRESS": 0.5,
+    },
+    "no copies of the actor": {"ddopg.core.proposals.wants_distilled": lambda state, policy: False},
+    "without checks of the average": {"incumbent.recheck_share": 0.0},
+    "the incumbent by five rollouts at the most": {"ddopg.core.incumbents.BEST_WINDOW": 5},
+    "a discount of 0.99": {"critic.discount": 0.99},
+    "without a linear path": {"policy.linear_path": False},
     "without a limit of the step": {"search.radius": 0.0},
-    "without the ESS penalty": {"surrogate.penalty": 0.0},
     "without the initial-state correction": {"surrogate.initial_state_correction": False},
-    "softmax selection instead of the latest": {"selection.rule": "softmax"},
-    "natural gradient, momentum": {"search.fisher_damping": 0.1, "search.optimiser": "momentum"},
-    "SGHMC": {"search.optimiser": "sghmc", "search.learning_rate": 0.02, "search.sghmc_temperature": 1e-3},
-    "expected improvement": {"surrogate.objective": "expected_improvement"},
-    "probability of improvement": {"surrogate.objective": "probability_of_improvement"},
-    "upper confidence": {"surrogate.objective": "upper_confidence"},
+    "without restarts from the best": {"restart.threshold": 0.0},
+    "without random policies": {"exploration.random": 0.0},
 }
 
 
-def job(env, label, seed, budget, episodes=100):
-    settings = to_dict(change(preset("default"), VARIANTS[label]))
-    return Job(env, label, "ddopg", settings, seed, budget, episodes)
+def job(env, label, seed, budget, episodes, changes=None):
+    own = {name: value for name, value in (changes or {}).items() if not name.startswith("ddopg.")}
+    settings = own if "policy" in own else to_dict(change(preset("default"), own))
+    return jobs.Job(env, label, "ddopg", settings, seed, budget, episodes)
 
 
 def report(envs):
-    """Short runs on the paper's seeds and on fresh ones, long ones on the paper's."""
-    short = [
-        job(env, "default", s, BUDGETS[env])
-        for env in envs
-        for s in (*PAPER_SEEDS, *FRESH_SEEDS[env], *LATER_SEEDS[env])
+    return [jobs.make_job(env, "ddopg", seed, *TASKS[env]) for seed in FRESH_SEEDS for env in envs]
+
+
+def networks(envs):
+    plain = {"policy.linear_path": False}
+    some = [env for env in envs if env in NETWORKS]
+    return [
+        job(env, "without a linear path", s, *NETWORKS[env], plain) for s in NETWORK_SEEDS for env in some
     ]
-    return short + [job(env, "default", s, LONG[env]) for env in envs for s in PAPER_SEEDS]
-
-
-def others(envs):
-    return [job(env, "default", s, *OTHERS[env]) for s in PAPER_SEEDS for env in OTHERS]
 
 
 def ablate(envs, labels):
-    return [
-        job(env, label, seed, BUDGETS[env], 30 if env == "mountaincar" else 100)
-        for env in envs
-        for label in labels
-        for seed in TUNING_SEEDS
-    ]
+    """One variant after the other, in this process: some of them change constants of the code."""
+    for env in (env for env in envs if env in ABLATED):
+        for label in labels:
+            planned = [job(env, label, s, *ABLATED[env], VARIANTS[label]) for s in TUNING_SEEDS]
+            with constants(VARIANTS[label]):
+                bench.complete(planned, HERE / "ablation", run_here)
 
 
-def groups(name, *keys):
-    """The saved runs, grouped by some of their fields."""
+def run_here(planned):
+    for one in planned:
+        yield workers.Done(one, jobs.run(one))
+
+
+@contextmanager
+def constants(changes):
+    """Constants of the code have other values within the block."""
+    places = {name: name.rpartition(".")[::2] for name in changes if name.startswith("ddopg.")}
+    modules = {name: (importlib.import_module(module), field) for name, (module, field) in places.items()}
+    before = {name: getattr(*place) for name, place in modules.items()}
+    try:
+        for name, place in modules.items():
+            setattr(*place, changes[name])
+        yield
+    finally:
+        for name, place in modules.items():
+            setattr(*place, before[name])
+
+
+def find_runs(name, *keys):
     found = {}
     for record in bench.read_finished(HERE / name).values():
         found.setdefault(tuple(record[key] for key in keys), []).append(record)
-    return sorted(found.items())
+    return found
 
 
-def table():
-    for (env, budget), rows in groups("report", "env", "budget"):
-        kinds = {
-            "paper's seeds": PAPER_SEEDS,
-            "fresh seeds": FRESH_SEEDS[env],
-            "later seeds": LATER_SEEDS[env],
-        }
-        for name, seeds in kinds.items():
-            some = [row for row in rows if row["seed"] in seeds]
-            if some:
-                print(f"| {env} | {budget:,} | {name} | {line(env, some)} |")
-    for (env, budget), rows in groups("others", "env", "budget"):
-        print(f"| {env} | {budget:,} | {line(env, rows)} |")
-    for (env,), rows in groups("ablation", "env"):
-        base = [row for row in rows if row["method"] == "default"]
+def print_tables():
+    for name in ("report", "networks"):
+        for (env, budget), rows in find_runs(name, "env", "budget").items():
+            half = np.sort([row["curve"][len(row["curve"]) // 2 - 1][1] for row in rows])
+            seconds = np.median([row["seconds"] - row["evaluation_seconds"] for row in rows])
+            middle = f"{half[0]:.4g} / {np.median(half):.4g} / {half[-1]:.4g}"
+            print(f"| {env} | {budget:,} | {len(rows)} | {middle} | {line(env, rows)} | {seconds:.0f} s |")
+    found = find_runs("ablation", "env", "method")
+    for env in ABLATED:
         for label in VARIANTS:
-            some = [row for row in rows if row["method"] == label]
-            if some:
-                print(f"| {label} | {env} | {line(env, some)} | {paired_difference(some, base)} |")
-
-
-def area(row):
-    """The mean over the curve."""
-    return float(np.mean(row["curve"], axis=0)[1])
-
-
-def paired_difference(rows, base, value=area):
-    """How much a value of each run differs from that of the same seed in `base`: the mean and its 95 % interval."""
-    values = {row["seed"]: value(row) for row in base}
-    pairs = np.array([value(row) - values[row["seed"]] for row in rows if row["seed"] in values])
-    low, high = stats.stratified_bootstrap([pairs], partial(np.mean, axis=-1), np.random.default_rng(0))
-    return f"{pairs.mean():+.0f} [{low:+.0f}, {high:+.0f}]"
-
-
-def line(env, rows):
-    """Solved, median and worst steps to solved, stays solved, and worst, median and best end."""
-    threshold, curves = stats.SOLVED.get(env), [row["curve"] for row in rows]
-    s = stats.summarise(curves, threshold, np.random.default_rng(0))
-    first = [stats.steps_to_solved(curve, threshold) for curve in curves]
-    ends = [curve[-1][1] for curve in curves]
-    end = f"{min(ends):.0f} / {s.median:.0f} / {max(ends):.0f}"
-    return (
-        end
-        if threshold is None
-        else (f"{s.solved}/{s.runs} | {s.steps:,.0f} | {max(first):,.0f} | {s.stays:.3f} | {end}")
-    )
+            if rows := found.get((env, label)):
+                difference = paired_difference(rows, found[env, "default"])
+                print(f"| {label} | {env} | {len(rows)} | {line(env, rows)} | {difference} |")
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["report", "others", "ablate", "table"])
-    parser.add_argument("--envs", nargs="+", default=list(BUDGETS))
+    parser.add_argument("what", choices=["report", "networks", "ablate", "table"])
+    parser.add_argument("--envs", nargs="+", default=list(TASKS))
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     execute = partial(workers.run_locally, workers=options.workers)
     if options.what == "report":
         bench.complete(report(options.envs), HERE / "report", execute)
-    elif options.what == "others":
-        bench.complete(others(options.envs), HERE / "others", execute)
+    elif options.what == "networks":
+        bench.complete(networks(options.envs), HERE / "networks", execute)
     elif options.what == "ablate":
-        bench.complete(ablate(options.envs, options.variants), HERE / "ablation", execute)
-    table()
+        ablate(options.envs, options.variants)
+    print_tables()
 
 
 if __name__ == "__main__":

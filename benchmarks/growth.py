@@ -43,6 +43,7 @@ def learner(directory):
         horizon=HORIZON,
         seed=0,
         run_directory=directory,
+        preset="trajectory",
     )
 
 

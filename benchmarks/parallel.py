@@ -56,7 +56,7 @@ if "PausingPendulum-v0" not in gym.registry:
 
 def clocked(place):
     """Seconds of a whole `learn`, and of its part after the initial design, where the window is full."""
-    agent, times = ddopg.DDOPG(PENDULUM, seed=0), []
+    agent, times = ddopg.DDOPG(PENDULUM, seed=0, preset="trajectory"), []
     started = time.perf_counter()
     agent.learn(
         total_episodes=ROLLOUTS, parallel=place, callback=lambda *_: times.append(time.perf_counter())
@@ -96,7 +96,7 @@ def processor_seconds(workers):
 
 def curve_of(task, seed, n):
     """Marks and values of one run with n rollouts under way."""
-    agent, known = ddopg.DDOPG(task, seed=seed), []
+    agent, known = ddopg.DDOPG(task, seed=seed, preset="trajectory"), []
 
     def note(agent, info=None):
         known.append(Checkpoint(agent.state.steps, agent.policy, agent.state.incumbent.theta))
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--ray", help="address of a Ray cluster")
     parser.add_argument("--only", choices=["clock", "overhead", "learning"])
     options = parser.parse_args()
-    about = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("default"))}
+    about = {"version": ddopg.__version__, "config": to_dict(ddopg.preset("trajectory"))}
     results = {} if options.only == "overhead" else about  # what is there was measured with its own
     if options.only in (None, "clock"):
         places = [Here(1), *map(Locally, (1, 2, 4, 8))]

@@ -1,15 +1,17 @@
-"""Draw the default's learning curves from the saved data.
+"""Draw learning curves from the saved data.
 
-python benchmarks/picture.py docs/images/default.png             # the three tasks
-python benchmarks/picture.py docs/images/others.png --others     # tasks it was not tuned for
-python benchmarks/picture.py docs/images/front.png --front       # beside the rivals, for a narrow page
+python benchmarks/picture.py default docs/images/default.png           # the default preset on every task
+python benchmarks/picture.py trajectory docs/images/trajectory.png     # the preset `trajectory` on the paper's tasks
+python benchmarks/picture.py others docs/images/others.png             # the same on tasks that it was not tuned for
+python benchmarks/picture.py front docs/images/front.png               # the default beside rivals, for a narrow page
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
-from default import BUDGETS, OTHERS, groups
+from default import TASKS, find_runs
+from trajectory import BUDGETS, OTHERS, groups
 
 from ddopg.experiments.bench.stats import SOLVED
 from ddopg.experiments.figures import benchmark, curves, runs
@@ -21,13 +23,20 @@ FLOOR = {
     "swimmer": -50,
     "Reacher-v5": -60,
     "MountainCarContinuous-v0": -10,
+    "LunarLanderContinuous-v3": -250,
 }
+COLUMNS = 5  # panels that fit into one row
 
 
 def draw(path, runs):
     """One panel per task: median, middle half and worst seed."""
-    picture = curves.make_picture(11, 3.4)
-    for axes, (env, rows) in zip(picture.subplots(1, len(runs)), runs.items(), strict=True):
+    columns = len(runs) if len(runs) <= COLUMNS else 4
+    lines = -(-len(runs) // columns)
+    picture = curves.make_picture(11, 0.6 + 2.8 * lines)
+    panels = np.ravel(picture.subplots(lines, columns))
+    for axes in panels[len(runs) :]:
+        axes.remove()
+    for axes, (env, rows) in zip(panels, runs.items(), strict=False):
         steps, values = curves.stack_curves(rows)
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
         curves.draw(axes, Band(steps, middle, low, high), Look("median, middle half of the seeds", BLUE), 0.2)
@@ -39,7 +48,8 @@ def draw(path, runs):
         axes.xaxis.set_major_formatter(curves.format_thousands)
         axes.tick_params(labelsize=10 if len(runs) == 3 else 8)
         axes.grid(alpha=0.25)
-    picture.axes[0].set_ylabel("return of the incumbent\n(fresh episodes)")
+    for axes in panels[: len(runs) : columns]:
+        axes.set_ylabel("return of the incumbent\n(fresh episodes)")
     handles, labels = picture.axes[0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     curves.save(picture, path)
@@ -57,6 +67,7 @@ FRONT = {
 def draw_front(path):
     """Median and middle half of the seeds, one task below the other: letters stay legible on a telephone."""
     found = runs.collect(benchmark.plan_jobs(quick=False), Path(__file__).parent / "figures" / "benchmark")
+    found |= {(env, "ddopg"): rows for (env,), rows in find_runs("report", "env").items()}
     picture = curves.make_picture(6.2, 8.6)
     for axes, env in zip(picture.subplots(3, 1), BUDGETS, strict=True):
         for method, look in reversed(FRONT.items()):
@@ -79,17 +90,24 @@ def draw_front(path):
     curves.save(picture, path)
 
 
+def collect(what):
+    """Task → its runs."""
+    if what == "default":
+        found = find_runs("report", "env")
+        return {env: found[env,] for env in TASKS if (env,) in found}
+    budgets = {env: budget for env, (budget, _) in OTHERS.items()} if what == "others" else BUDGETS
+    saved = dict(groups("others" if what == "others" else "report", "env", "budget"))
+    return {env: saved[env, budget] for env, budget in budgets.items()}
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("what", choices=["default", "trajectory", "others", "front"])
     parser.add_argument("path", type=Path)
-    parser.add_argument("--others", action="store_true")
-    parser.add_argument("--front", action="store_true")
     options = parser.parse_args()
-    if options.front:
+    if options.what == "front":
         draw_front(options.path)
-        raise SystemExit
-    budgets = {env: budget for env, (budget, _) in OTHERS.items()} if options.others else BUDGETS
-    saved = dict(groups("others" if options.others else "report", "env", "budget"))
-    draw(options.path, {env: saved[env, budget] for env, budget in budgets.items()})
+    else:
+        draw(options.path, collect(options.what))

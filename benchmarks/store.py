@@ -43,7 +43,7 @@ def main() -> None:
 
 def tells(directory: Path | None) -> dict[str, float]:
     """Median of a whole `tell`, and of the part that is the store's."""
-    agent = ddopg.DDOPG("cartpole", seed=16, run_directory=directory)
+    agent = ddopg.DDOPG("cartpole", seed=16, run_directory=directory, preset="trajectory")
     times = timed(agent, EPISODES)
     return {name: round(median(values[WARM:]), 3) for name, values in times.items()}
 
@@ -84,7 +84,7 @@ def grown(directory: Path, size: int) -> dict[str, float]:
 
 def fill(directory: Path, size: int) -> None:
     """Real rows without the learning between them, and without waiting for the disk."""
-    agent = ddopg.DDOPG("cartpole", seed=16, run_directory=directory)
+    agent = ddopg.DDOPG("cartpole", seed=16, run_directory=directory, preset="trajectory")
     agent.store._connection.execute("PRAGMA synchronous = OFF")
     infos: list[Info] = []
     agent.learn(total_episodes=20, callback=lambda agent, info: infos.append(info))

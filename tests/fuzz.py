@@ -71,7 +71,7 @@ ODD_CELLS = [
 ]
 ODD_KINDS = ["f2", ">f8", "i1", "u8", "?", "c16", "M8[s]", "m8[s]", "U3", "S2", "V4", "f4", "g"]
 ODD_SHAPES = [(), (0,), (1,), (4,), (4, 1), (4, 2), (2, 4), (7,), (7, 2), (4, 2, 1), (0, 2), (1000,)]
-PRESET = """preset = "default"
+PRESET = """preset = "trajectory"
 [changes]
 search.radius = 0.5
 search.steps = 7
@@ -255,7 +255,9 @@ def fuzz_minari(place):
     from ddopg.minari import export, trajectories
 
     os.environ["MINARI_DATASETS_PATH"] = str(place / "datasets")
-    agent = ddopg.DDOPG("cartpole", seed=3, run_directory=place / "run").learn(total_episodes=2)
+    agent = ddopg.DDOPG("cartpole", seed=3, run_directory=place / "run", preset="trajectory").learn(
+        total_episodes=2
+    )
     agent.close()
     export(place / "run", "mine/cartpole-v0")
     path = place / "datasets" / "mine" / "cartpole-v0" / "data" / "metadata.json"

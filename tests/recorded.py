@@ -15,14 +15,14 @@ from ddopg.core.state import Incumbent, Proposal, State
 from ddopg.storage.database import STORE
 from ddopg.storage.run_store import RunStore
 
-SIZES = ["--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2"]
+SIZES = ["--preset", "trajectory", "--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2"]
 """Sizes of small runs of the command line: where they are equal, no program is compiled twice."""
 
 SMALL = [*SIZES, "--eval-points", "4"]
 """Options that make a run of the command line small."""
 
 
-def quick(name="default", **search):
+def quick(name="trajectory", **search):
     """A preset made small."""
     config = ddopg.preset(name)
     selection = dataclasses.replace(config.selection, size=8, keep_last=min(config.selection.keep_last, 8))

@@ -149,13 +149,13 @@ class TestWrongInput:
     def test_something_to_learn_on_is_needed(self):
         with pytest.raises(ConfigError, match="an environment, or observation_space"):
             ddopg.DDOPG()
-        robot = ddopg.DDOPG(observation_space=BOX, action_space=BOX, horizon=3)
+        robot = ddopg.DDOPG(observation_space=BOX, action_space=BOX, horizon=3, preset="trajectory")
         with pytest.raises(ConfigError, match=r"without one, use ask\(\) and tell\(\)"):
             robot.learn(5)
 
     def test_discrete_actions_are_refused(self):
         with pytest.raises(SpaceError, match=r"action space must be a Box .* Discrete\(2\)"):
-            ddopg.DDOPG("CartPole-v1")
+            ddopg.DDOPG("CartPole-v1", preset="trajectory")
 
     def test_squashing_onto_an_unbounded_action_space_is_refused(self):
         squashing = dataclasses.replace(config(), policy=dataclasses.replace(config().policy, squash=True))
@@ -249,7 +249,7 @@ class TestOtherThings:
 
     def test_a_vector_of_environments(self):
         with pytest.raises(SpaceError, match=r"takes one environment, got a vector.*learn\(parallel=n\)"):
-            ddopg.DDOPG(gym.make_vec("Pendulum-v1", 2))
+            ddopg.DDOPG(gym.make_vec("Pendulum-v1", 2), preset="trajectory")
 
     def test_a_time_limit_among_the_wrappers_of_an_environment_without_a_name(self):
         limited = gym.wrappers.TimeLimit(gym.wrappers.TimeLimit(Target(), 30), 20)

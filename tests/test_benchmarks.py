@@ -23,9 +23,10 @@ def test_growth():
 
 
 @pytest.mark.long
-def test_the_picture_of_the_default_is_drawn_from_the_committed_runs(tmp_path):
-    run("picture.py", tmp_path / "default.png")
-    assert (tmp_path / "default.png").read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize("what", ["default", "trajectory", "others", "front"])
+def test_pictures_are_drawn_from_the_committed_runs(what, tmp_path):
+    run("picture.py", what, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow

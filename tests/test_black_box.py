@@ -67,7 +67,7 @@ class TestItsActions:
             black_box([KP], lambda p, o: [0.0], 1, 2)
 
     def test_predict_hands_on_whatever_its_memory_is(self):
-        trained = ddopg.DDOPG(Follow(), policy=CALLED).incumbent
+        trained = ddopg.DDOPG(Follow(), policy=CALLED, preset="trajectory").incumbent
         first, state = trained.predict([1.0])
         assert state == {"value": 0.5}
         second, state = trained.predict([1.0], state)
@@ -96,13 +96,15 @@ class TestLearning:
 
     def test_a_compiled_task_is_stepped(self):
         policy = black_box([KP], lambda p, o: [p["kp"] * float(o[2])], 4, 1)
-        agent = ddopg.DDOPG("cartpole", policy=policy).learn(total_episodes=1)
+        agent = ddopg.DDOPG("cartpole", policy=policy, preset="trajectory").learn(total_episodes=1)
         assert agent.state.memory.size == 1
         assert ddopg.evaluate(agent, episodes=2).shape == (2,)
 
     def test_onnx_says_that_it_cannot_hold_one(self, tmp_path):
         with pytest.raises(ArtefactError, match="black box"):
-            ddopg.deploy.to_onnx(ddopg.DDOPG(Follow(), policy=PLAIN).incumbent, tmp_path / "p.onnx")
+            ddopg.deploy.to_onnx(
+                ddopg.DDOPG(Follow(), policy=PLAIN, preset="trajectory").incumbent, tmp_path / "p.onnx"
+            )
 
 
 class TestReturnsAlone:
@@ -136,7 +138,7 @@ class TestReturnsAlone:
         np.testing.assert_array_equal(told.actions[0], proposal.theta)
 
     def test_a_policy_that_acts_needs_a_log(self):
-        agent = ddopg.DDOPG(Follow(), policy=PLAIN)
+        agent = ddopg.DDOPG(Follow(), policy=PLAIN, preset="trajectory")
         with pytest.raises(TrajectoryError, match=r"returns_only"):
             agent.tell(agent.ask(1)[0], 3.0)
 

@@ -142,7 +142,7 @@ class TestRenamedFields:
     def test_the_error_about_an_old_name_says_the_new_one(self, old, new):
         part, _, field = old.partition(".")
         with pytest.raises(ConfigError, match=f"{old} is now called {new}"):
-            change(preset("default"), {old: 1.0})
+            change(preset("trajectory"), {old: 1.0})
         with pytest.raises(ConfigError, match=f"{old} is now called {new}"):
             from_dict({part: {field: 1.0}}, Config)
 
@@ -162,7 +162,7 @@ class TestRenamedFields:
     ],
 )
 def test_a_name_that_is_in_no_table_is_refused_before_anything_runs(field, near):
-    wrong = change(preset("default"), {field: f"{near}x"})
+    wrong = change(preset("trajectory"), {field: f"{near}x"})
     with pytest.raises(
         UnknownNameError, match=rf"no value of {field} called '{near}x'; did you mean '{near}'"
     ):

@@ -17,7 +17,7 @@ from tests.recorded import contents, quick
 PARAMETERS = [Parameter("x", 0.0, bounds=(-2.0, 2.0)), Parameter("y", 0.0, bounds=(-2.0, 2.0))]
 
 
-def make_agent(preset="default", seed=0, **options):
+def make_agent(preset="trajectory", seed=0, **options):
     return ddopg.DDOPG(
         observation_space=gym.spaces.Box(-np.inf, np.inf, (1,)),
         action_space=gym.spaces.Box(-np.inf, np.inf, (2,)),
@@ -44,7 +44,9 @@ def play(agent, rollouts, told):
     return agent
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])  # with the correction for the start and without it
+@pytest.mark.parametrize(
+    "preset", ["trajectory", "paper"]
+)  # with the correction for the start and without it
 def test_its_effect_is_taken_from_the_rewards(preset):
     agent = play(make_agent(preset), 14, told=True)
     surrogate = build_surrogate_data(agent.state, agent.policy, agent.config)

@@ -47,7 +47,7 @@ class TestTuning:
 
 
 def test_a_failure_counts_as_the_stated_return():
-    agent = ddopg.DDOPG(Follow(), policy=POLICY)
+    agent = ddopg.DDOPG(Follow(), policy=POLICY, preset="trajectory")
     proposal = agent.ask(1)[0]
     info = agent.tell(
         proposal, proposal.failure([[0.1], [0.2]], [[0.05], [0.1]], [-1.0, -2.0], return_=-50.0)

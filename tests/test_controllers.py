@@ -65,13 +65,13 @@ FILTERED = controller(
 
 class TestItsActions:
     def test_they_are_in_real_units_and_clipped_to_the_action_range(self):
-        agent = ddopg.DDOPG(Follow(), policy=OWN)
+        agent = ddopg.DDOPG(Follow(), policy=OWN, preset="trajectory")
         start = agent.incumbent
         np.testing.assert_allclose(start.act([1.0]), [0.6], rtol=1e-6)  # not 2 · tanh(0.6)
         np.testing.assert_allclose(start.act([100.0]), [2.0])
 
     def test_squashing_is_a_choice_and_leaves_small_actions_alone(self):
-        start = ddopg.DDOPG(Follow(), policy=make(squash=True)).incumbent
+        start = ddopg.DDOPG(Follow(), policy=make(squash=True), preset="trajectory").incumbent
         np.testing.assert_allclose(start.act([0.01]), [0.105], rtol=2e-3)
         np.testing.assert_allclose(start.act([3.0]), [2 * np.tanh(0.8)], rtol=1e-5)
 
@@ -79,7 +79,7 @@ class TestItsActions:
         def plain(squash):
             return custom(lambda key: np.full(1, 0.5, np.float32), lambda p, o: p * o, 1, 1, squash=squash)
 
-        config, range_ = ddopg.preset("default").policy, (np.array([-10.0]), np.array([10.0]))
+        config, range_ = ddopg.preset("trajectory").policy, (np.array([-10.0]), np.array([10.0]))
         theta = np.array([2.0], np.float32)
         clipped, squashed = (make_policy(config, 1, *range_, plain(choice)) for choice in (False, True))
         seen = np.array([[1.0], [9.0]], np.float32)
@@ -103,7 +103,7 @@ class TestItsActions:
 
 
 class TestTheSearch:
-    @pytest.mark.parametrize("preset", ["default", "critic", "paper", "released"])
+    @pytest.mark.parametrize("preset", ["default", "trajectory", "paper", "released"])
     def test_the_first_rollout_is_the_users_start_and_none_leaves_the_bounds(self, preset):
         agent = ddopg.DDOPG(Follow(), config=quick(preset), policy=OWN, seed=3)
         agent.learn(total_episodes=25)
@@ -119,14 +119,14 @@ class TestTheSearch:
             assert (trajectory.theta <= high).all()
 
     def test_it_finds_the_best_gain_within_the_bounds(self):
-        agent = ddopg.DDOPG(Follow(), policy=OWN, seed=1).learn(total_episodes=60)
+        agent = ddopg.DDOPG(Follow(), policy=OWN, seed=1, preset="trajectory").learn(total_episodes=60)
         found = agent.incumbent.parameters
         assert -1.4 < found["gain"] < -0.6
         assert found["factor"] == 1.0
 
     def test_a_search_that_wants_to_leave_ends_at_the_bound(self):
         narrow = make((Parameter("gain", 0.5, bounds=(-0.5, 1.0)), FACTOR, OFFSET))
-        config = change(ddopg.preset("default"), {"search.method": "gradient"})
+        config = change(ddopg.preset("trajectory"), {"search.method": "gradient"})
         agent = ddopg.DDOPG(Follow(), config=config, policy=narrow, seed=1).learn(total_episodes=40)
         assert -0.5 <= agent.incumbent.parameters["gain"] < -0.3
         assert agent.state.centre[0] == narrow.limits[0][0]
@@ -196,7 +196,7 @@ class TestAMemory:
         assert whole.incumbent.parameters["gain"] < 0
 
     def test_the_critic_is_left_out(self):
-        agent = ddopg.DDOPG(Follow(), config=quick("critic"), policy=LEAKY, seed=2).learn(total_episodes=10)
+        agent = ddopg.DDOPG(Follow(), config=quick("default"), policy=LEAKY, seed=2).learn(total_episodes=10)
         assert agent.state.critic is None
 
     def test_compiled_stepped_and_vectorised_episodes_agree(self):
@@ -218,7 +218,7 @@ class TestAMemory:
         np.testing.assert_allclose(plain, vector, rtol=1e-4)
 
     def test_predict_follows_the_convention_of_stable_baselines(self):
-        trained = ddopg.DDOPG(Follow(), policy=LEAKY).incumbent
+        trained = ddopg.DDOPG(Follow(), policy=LEAKY, preset="trajectory").incumbent
         seen = [[0.3], [-0.1], [0.7]]
         states = [0.3, 0.8 * 0.3 - 0.1, 0.8 * (0.8 * 0.3 - 0.1) + 0.7]
         state = None
@@ -235,7 +235,7 @@ class TestAMemory:
             trained.predict(seen[0], np.zeros(3))
 
     def test_a_reading_that_is_no_number_leaves_the_memory_as_it_was(self):
-        agent = ddopg.DDOPG(Follow(), policy=LEAKY, on_invalid="safe", safe_action=[0.0])
+        agent = ddopg.DDOPG(Follow(), policy=LEAKY, on_invalid="safe", safe_action=[0.0], preset="trajectory")
         act = agent.incumbent.begin()
         act([0.3])
         assert act([np.nan]) == 0.0

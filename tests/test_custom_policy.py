@@ -49,7 +49,7 @@ class TestWrittenWithNumPy:
 
     def test_a_function_in_the_place_of_a_policy_class_gets_one_too(self):
         with pytest.raises(ConfigError, match=r"policy must be a policy class, got function.*custom"):
-            ddopg.DDOPG(Follow(), horizon=3, policy=lambda observation: observation)
+            ddopg.DDOPG(Follow(), horizon=3, policy=lambda observation: observation, preset="trajectory")
 
 
 class TestThePolicy:
@@ -84,7 +84,9 @@ class TestThePolicy:
             custom(gains, controller, 1, 2)
         with pytest.raises(SpaceError, match="the policy has 1 actions, the action space 2"):
             ddopg.DDOPG(
-                "Reacher-v5", policy=custom(lambda key: jnp.zeros(10), lambda p, o: p[:1] * o[0], 10, 1)
+                "Reacher-v5",
+                policy=custom(lambda key: jnp.zeros(10), lambda p, o: p[:1] * o[0], 10, 1),
+                preset="trajectory",
             )
 
 

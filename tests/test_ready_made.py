@@ -153,7 +153,7 @@ class TestTheOscillator:
     def test_a_configuration_names_it(self):
         from ddopg.support.records import change
 
-        config = change(ddopg.preset("default"), {"policy.controller": "oscillator"})
+        config = change(ddopg.preset("trajectory"), {"policy.controller": "oscillator"})
         agent = ddopg.DDOPG("Swimmer-v5", config=config, horizon=20)
         assert agent.policy.size == 8
         assert agent.incumbent.parameters["period"] == 40.0
@@ -224,6 +224,8 @@ class TestLimits:
 
     def test_a_learner_keeps_the_limit(self):
         policy = rate_limited(limited(linear(3, 1), (-2.0,), (2.0,)), change=(0.4,))
-        agent = ddopg.DDOPG(gym.make("Pendulum-v1"), horizon=30, policy=policy).learn(total_episodes=3)
+        agent = ddopg.DDOPG(gym.make("Pendulum-v1"), horizon=30, policy=policy, preset="trajectory").learn(
+            total_episodes=3
+        )
         for trajectory in agent.state.memory.trajectories:
             assert (np.abs(np.diff(trajectory.actions[:30, 0])) <= 0.4 + 1e-5).all()

@@ -66,7 +66,7 @@ class DDOPG(Shown):
         observation_space: with `action_space` and `horizon`, instead of `env`.
         action_space: what the policy may answer, a Box.
         horizon: the longest episode, in steps; it also overrides the time limit of `env`.
-        preset: `default`, `critic`, `paper` or `released`.
+        preset: `default`, `trajectory`, `paper` or `released`.
         config: a whole configuration, instead of a preset.
         policy: a controller (`ddopg.controllers`), or a policy class of your own (`ddopg.policies.custom`), in the
             place of the configured network. Its actions are clipped to the action range; the configured `policy`

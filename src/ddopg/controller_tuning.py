@@ -56,7 +56,7 @@ def tune_controller(
         controller: with an environment, a controller of `ddopg.controllers`; with a function, the parameters alone.
         rollouts: how many.
         seed: the same seed, configuration and machine give the same run.
-        config: a whole configuration; the preset `default` without its random rollouts, if not given.
+        config: a whole configuration; the preset `trajectory` without its random rollouts, if not given.
         run_directory: every rollout is kept there, safe before the next one is played.
         horizon: the longest episode in steps; the environment's own time limit, if not given.
 
@@ -77,7 +77,7 @@ def tune_controller(
         True
     """
     require(rollouts >= 1, f"tuning takes at least one rollout, got {rollouts}")
-    chosen = config or _without_random_rollouts(preset("default"))
+    chosen = config or _without_random_rollouts(preset("trajectory"))
     if isinstance(target, gym.Env | str):
         require(
             isinstance(controller, Policy),

@@ -17,7 +17,7 @@ from ddopg.rollouts.playing import rollout
 from ddopg.support.records import to_dict
 
 HEAVY = {"ppo", "trpo", "sac"}
-LONG = {"ddopg-critic", "ddopg-paper", "ddopg-released"}
+LONG = {"ddopg", "ddopg-paper", "ddopg-released"}
 METHODS = [
     pytest.param(name, marks=[pytest.mark.slow] if method.kind in HEAVY or name in LONG else [])
     for name, method in baselines.METHODS.items()

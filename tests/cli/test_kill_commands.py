@@ -47,7 +47,9 @@ class Killer:
 
 
 def run_of(place, episodes):
-    ddopg.DDOPG("cartpole", seed=3, run_directory=place).learn(total_episodes=episodes).close()
+    ddopg.DDOPG("cartpole", seed=3, run_directory=place, preset="trajectory").learn(
+        total_episodes=episodes
+    ).close()
     agent = ddopg.DDOPG.resume(place)
     agent.save(place / "policy.safetensors")
     agent.close()

@@ -204,7 +204,7 @@ class TestRenamedSettings:
 
 class TestParse:
     def test_a_renamed_setting_exists_by_its_new_name_alone(self):
-        config = preset("default")
+        config = preset("trajectory")
         for old, new in RENAMED.items():
             operator.attrgetter(new)(config)
             with pytest.raises(AttributeError):
@@ -383,7 +383,7 @@ class TestPlay:
         with pytest.raises(DisplayError, match="write a video instead"):
             video.show([], 30)
         blank = Blank()
-        policy = DDOPG(blank, horizon=3).policy
+        policy = DDOPG(blank, horizon=3, preset="trajectory").policy
         with pytest.raises(DisplayError, match="must return an image array, got NoneType"):
             next(video.draw_episode(blank, policy, np.zeros(policy.size), 0, 3))
 
@@ -563,7 +563,13 @@ class TestResume:
 
     def test_a_run_without_an_environment_is_not_one_to_train_on(self, tmp_path, capsys):
         box = gym.spaces.Box(-1, 1, (1,))
-        robot = DDOPG(observation_space=box, action_space=box, horizon=3, run_directory=tmp_path / "run")
+        robot = DDOPG(
+            observation_space=box,
+            action_space=box,
+            horizon=3,
+            run_directory=tmp_path / "run",
+            preset="trajectory",
+        )
         robot.close()
         assert main(["resume", str(tmp_path / "run"), "--episodes", "9", "--quiet"]) == 2
         assert "needs an environment; without one, use ask() and tell()" in capsys.readouterr().err

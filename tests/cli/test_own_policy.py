@@ -134,7 +134,12 @@ class TestARun:
         assert recipe["play"].endswith("--policy mine:balance")
 
     def test_a_run_of_python_says_how_to_get_the_class_again(self, tmp_path):
-        agent = ddopg.DDOPG("cartpole", policy=import_policy("mine:balance"), run_directory=tmp_path / "run")
+        agent = ddopg.DDOPG(
+            "cartpole",
+            policy=import_policy("mine:balance"),
+            run_directory=tmp_path / "run",
+            preset="trajectory",
+        )
         agent.learn(total_episodes=1).close()
         assert (
             "policy=ddopg.policies.import_policy('mine:balance')"
@@ -151,7 +156,7 @@ def test_a_policy_file_says_which_class_it_needs(run):
 
 def test_other_processes_import_it_too():
     def learn(parallel):
-        agent = ddopg.DDOPG("cartpole", policy=import_policy("mine:balance"), seed=1)
+        agent = ddopg.DDOPG("cartpole", policy=import_policy("mine:balance"), seed=1, preset="trajectory")
         return agent.learn(total_episodes=3, parallel=parallel).state
 
     assert contents(learn(2)) == contents(learn(Here(2)))

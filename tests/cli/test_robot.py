@@ -17,7 +17,7 @@ from ddopg.storage.robot_logs import list_columns, read_log
 from tests.probes import Follow
 
 MACHINE = ["--observations", "1", "--low", "-2", "--high", "2", "--horizon", "3"]
-QUICK = ["--selection.size", "8", "--search.steps", "10"]
+QUICK = ["--preset", "trajectory", "--selection.size", "8", "--search.steps", "10"]
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ class TestProtocol:
 
 
 def Follow_problem():
-    return ddopg.DDOPG(Follow(), horizon=3).problem
+    return ddopg.DDOPG(Follow(), horizon=3, preset="trajectory").problem
 
 
 class TestWrongInput:
@@ -262,7 +262,7 @@ class TestWrongInput:
 
 
 def test_the_columns_are_in_the_order_of_the_numbers():
-    problem = ddopg.DDOPG("Reacher-v5").problem
+    problem = ddopg.DDOPG("Reacher-v5", preset="trajectory").problem
     assert list_columns(problem)[:2] == ["observation_0", "observation_1"]
     assert list_columns(problem)[-3:] == ["action_0", "action_1", "reward"]
 

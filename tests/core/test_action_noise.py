@@ -21,7 +21,7 @@ BALANCE = np.array([0.1, 0.2, -6.0, -1.2, 0.0], np.float32)
 
 
 def spec_of(env, name):
-    config = change(preset("default"), {"policy.squash": True})
+    config = change(preset("trajectory"), {"policy.squash": True})
     agent = ddopg.DDOPG(env, config=config, seed=0)
     return RolloutSpec(env, name, agent.problem, config, agent.policy, False, None)
 
@@ -122,7 +122,7 @@ class TestProposal:
             "policy.hidden": (3,),
             "policy.linear_path": True,
         }
-        agent = ddopg.DDOPG(Follow(), config=change(preset("default"), small), seed=4)
+        agent = ddopg.DDOPG(Follow(), config=change(preset("trajectory"), small), seed=4)
         return agent, ask_for_noise(agent)
 
     def test_its_noise_is_that_of_the_rollout_which_the_library_would_play(self):
@@ -145,7 +145,7 @@ class TestProposal:
 
     def test_it_is_resumed_with_its_noise(self, tmp_path):
         config = change(
-            preset("default"),
+            preset("trajectory"),
             {"critic.updates": 1.0, "critic.hidden": (4,), "policy.hidden": (3,), "policy.linear_path": True},
         )
         agent = ddopg.DDOPG("Pendulum-v1", config=config, seed=4, run_directory=tmp_path / "run")

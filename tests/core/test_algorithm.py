@@ -321,7 +321,7 @@ def test_a_gain_is_learnt_with_every_optimiser(optimiser):
 # --- the moving centre of the default -------------------------------------------------------------------
 
 
-DEFAULT = preset("default")
+DEFAULT = preset("trajectory")
 UNCHECKED = dataclasses.replace(DEFAULT, incumbent=dataclasses.replace(DEFAULT.incumbent, recheck_share=0.0))
 SQUASHED = squashed(linear(1, 1), (-2.0,), (2.0,))
 

@@ -71,7 +71,7 @@ def prepared(memory, decisions, rows=4, critic=True, discount=0.98, **changes):
             length_scale=(2.0,), decisions=decisions, **{"estimator": "doubly_robust"} | changes
         ),
         selection=SelectionConfig(rule="latest", size=rows),
-        search=ddopg.preset("default").search,
+        search=ddopg.preset("trajectory").search,
         critic=CriticConfig(updates=1.0),
         discount=discount,
     )

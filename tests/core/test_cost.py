@@ -9,7 +9,9 @@ from ddopg.support.records import change
 
 LARGE = {"jit(_run_episode)", "jit(_sensitivity)", "jit(_with_pairs)", "jit(_surrogate_data)", "jit(improve)"}
 
-SHORT = change(ddopg.preset("default"), {"search.steps": 3})  # the default, with searches that take less time
+SHORT = change(
+    ddopg.preset("trajectory"), {"search.steps": 3}
+)  # the default, with searches that take less time
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ class TestCompilations:
 class TestWork:
     def test_gradient_steps_are_those_of_the_configuration(self):
         steps = []
-        agent = ddopg.DDOPG("ddopg/Cartpole-v0", seed=0)
+        agent = ddopg.DDOPG("ddopg/Cartpole-v0", seed=0, preset="trajectory")
         agent.learn(total_episodes=30, callback=lambda agent, info: steps.append(info.search_steps))
         design = agent.config.design.policies
         assert steps[: design - 1] == [0] * (design - 1)

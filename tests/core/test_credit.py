@@ -61,7 +61,7 @@ class TestParameters:
         np.testing.assert_array_equal(agent.state.memory.trajectories[0].theta, p.theta)
 
     def test_a_proposal_of_another_learner_is_refused(self):
-        agent, other = make_agent(), ddopg.DDOPG(Follow(), seed=1)
+        agent, other = make_agent(), ddopg.DDOPG(Follow(), seed=1, preset="trajectory")
         agent.ask(1)
         (foreign,) = other.ask(1)
         with pytest.raises(TrajectoryError, match=r"proposal 0 .* another learner"):
@@ -121,7 +121,7 @@ class TestActions:
         assert learnt.state.incumbent.theta.tobytes() == told.state.incumbent.theta.tobytes()
 
     def test_a_remark_joins_what_is_odd_besides(self):
-        agent = ddopg.DDOPG(Target(goal=0.0), seed=0)
+        agent = ddopg.DDOPG(Target(goal=0.0), seed=0, preset="trajectory")
         info = None
         while agent.state.memory.size < agent.config.design.policies:
             for proposal in agent.ask():

@@ -16,11 +16,31 @@ from ddopg.core.algorithm import build_surrogate_data
 from ddopg.core.critic import log_density, rescale, td_target, update, value
 from ddopg.core.incumbents import find_best, hand_over
 from ddopg.core.memory import Memory, add
-from ddopg.core.sharing import CRITIC_SHARES, JUDGED_WINDOW, critic_share, is_turn_of_critic
+from ddopg.core.proposals import propose
+from ddopg.core.sharing import (
+    EXPERIENCED,
+    JUDGED_WINDOW,
+    LEAST_SHARE,
+    SEARCH_KEEPS,
+    SHARE_BESIDE_PROGRESS,
+    YOUNG,
+    critic_share,
+    is_turn_of_critic,
+    needs_check,
+    probability_of_lead,
+    search_keeps,
+)
 from ddopg.core.state import Incumbent, Proposal
 from ddopg.core.transitions import LARGEST, collect_transitions
 from ddopg.core.types import make_trajectory
-from ddopg.core.value_learning import EARLY_GAIN, EARLY_UPDATES, MAX_UPDATES, count_updates, has_critic
+from ddopg.core.value_learning import (
+    EARLY_GAIN,
+    EARLY_UPDATES,
+    MAX_UPDATES,
+    count_updates,
+    has_critic,
+    within_episode,
+)
 from ddopg.policies import linear, mlp, squashed
 from ddopg.support.records import change
 from tests.probes import Follow
@@ -230,8 +250,8 @@ class TestLearner:
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=30)
         purposes = agent.state.memory.purposes
         assert len(purposes) == 30
-        assert set(purposes[:4]) == {"design"}
-        assert purposes.count("design") == 8, "the design of the search is completed beside it"
+        assert set(purposes[:8]) == {"design"}, "the actor would take the steps that show the task"
+        assert purposes.count("design") == 8
         turns = [purpose for purpose in purposes if purpose in ("critic", "noisy")]
         assert 8 <= len(turns) <= 20
         assert turns == (["critic", "noisy"] * 15)[: len(turns)], "in turns with noise and without"
@@ -337,18 +357,40 @@ class TestLearner:
             return real(critic, transitions, seed, 1, *rest)
 
         monkeypatch.setattr(critics, "update", count)
-        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 2.0}), seed=4).learn(total_episodes=6)
+        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1.0}), seed=4).learn(total_episodes=6)
         assert asked == [8 * 4 * 3, 8 * 3, 8 * 3], "the constant policies at once, then each rollout"
         asked.clear()
         ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1e9}), seed=4).learn(total_episodes=5)
         assert asked == [MAX_UPDATES] * 2
 
     def test_there_are_more_updates_per_step_while_data_are_few(self):
-        """Four times as many at first, as many as are asked for in the end, and falling between."""
-        assert count_updates(10, EARLY_UPDATES // 64, 2.0) == EARLY_GAIN * 2 * 10
-        assert count_updates(10, EARLY_UPDATES // 4, 2.0) == 4 * 10
+        """Eight times as many at first, as many as are asked for in the end, and falling between."""
+        assert count_updates(10, EARLY_UPDATES // 64, 1.0) == EARLY_GAIN * 10
+        assert count_updates(10, EARLY_UPDATES // 4, 1.0) == 4 * 10
+        assert count_updates(10, EARLY_UPDATES, 1.0) == 10
         assert count_updates(10, EARLY_UPDATES, 2.0) == 2 * 10
         assert count_updates(10, EARLY_UPDATES, 0.5) == 10, "few updates per step are made up for longer"
+
+    @pytest.mark.parametrize(
+        ("horizon", "discount"), [(50, 0.98), (199, 1 - 1 / 199), (1000, 0.995), (1, 0.5)]
+    )
+    def test_the_critic_looks_no_further_ahead_than_an_episode_lasts(self, horizon, discount):
+        config = CriticConfig(updates=1.0, discount=0.995)
+        assert within_episode(config, horizon).discount == pytest.approx(discount)
+        assert within_episode(config, horizon).updates == config.updates
+
+    def test_rounds_learn_with_that_discount(self, monkeypatch):
+        """Episodes of three steps."""
+        used = set()
+        real = critics.update
+
+        def note(critic, transitions, seed, number, policy, config):
+            used.add(config.discount)
+            return real(critic, transitions, seed, 1, policy, config)
+
+        monkeypatch.setattr(critics, "update", note)
+        ddopg.DDOPG(Follow(), config=with_critic(), seed=4).learn(total_episodes=9)
+        assert used == {1 - 1 / 3}
 
 
 class TestShare:
@@ -365,15 +407,20 @@ class TestShare:
             steps=len(values),
         )
 
+    def test_a_search_that_stays_behind_keeps_ever_less_of_the_steps(self):
+        """Paths of one step, of three at most: the clock counts steps, not rollouts."""
+        for rollouts, kept in ((30, 1), (3 * EXPERIENCED, 1), (6 * EXPERIENCED, 0.5), (999, 0)):
+            state = self.state_of(random=[0.0] * (rollouts - 16), check=[1.0] * 8, critic=[9.0] * 8)
+            expected = max(kept * SEARCH_KEEPS, LEAST_SHARE)
+            assert search_keeps(state.memory) == pytest.approx(expected)
+            assert critic_share(state) == pytest.approx(1 - expected)
+
     def test_a_search_of_few_rollouts_keeps_a_half(self):
-        """Until it has had as many after the design as in it."""
         leading = {"check": [1.0, 2, 1], "critic": [9.0, 8, 9]}
-        for after, share in ((4, 0.5), (5, max(CRITIC_SHARES))):
-            assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0] * after, **leading)) == share
+        for others, share in ((YOUNG - 4, 0.5), (YOUNG - 3, 1 - SEARCH_KEEPS)):
+            assert critic_share(self.state_of(random=[0.0] * others, **leading)) == share
         behind = {"check": leading["critic"], "critic": leading["check"]}
-        assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0], **behind)) < 0.05 + min(
-            CRITIC_SHARES
-        )
+        assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0], **behind)) < 0.05 + LEAST_SHARE
 
     def test_it_is_a_half_until_both_were_rolled_out_twice_without_noise(self):
         assert critic_share(self.state_of(critic=[100.0], check=[0.0, 0.0])) == 0.5
@@ -382,44 +429,63 @@ class TestShare:
     def test_perturbed_policies_stand_for_the_average_before_it_was_rolled_out_twice_and_the_design_for_those(
         self,
     ):
-        state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[-1.0, 1.0], design=[99.0] * 4)
-        assert critic_share(state) == pytest.approx(0.7807, abs=1e-4)
-        state = self.state_of(critic=[0.0, 2.0], check=[99.0], explore=[99.0], design=[-1.0, 1.0])
-        assert critic_share(state) == pytest.approx(0.7807, abs=1e-4)
+        state = self.state_of(critic=[-1.0, 1.0], check=[99.0], explore=[0.0, 2.0], design=[99.0] * 4)
+        assert critic_share(state) == pytest.approx(1 - 0.7807, abs=1e-4)
+        state = self.state_of(critic=[-1.0, 1.0], check=[99.0], explore=[99.0], design=[0.0, 2.0])
+        assert critic_share(state) == pytest.approx(1 - 0.7807, abs=1e-4)
 
-    def test_perturbed_policies_say_nothing_of_the_average_and_noise_nothing_of_the_actor(self):
-        state = self.state_of(critic=[1.0, 2, 3], check=[1.0, 2, 3], explore=[-99.0] * 9, noisy=[-9.0] * 9)
+    def test_perturbed_policies_say_nothing_of_the_average(self):
+        state = self.state_of(critic=[1.0, 2, 3], check=[1.0, 2, 3], explore=[-99.0] * 9)
         assert critic_share(state) == pytest.approx(0.5)
+
+    def test_a_quick_learner_is_judged_by_its_rollouts_with_noise_too(self):
+        """Its two rollouts without noise are of long ago, and one with noise shows what it can do now."""
+        before = {"design": [-1400.0, -1500, -1100, -1600], "critic": [-1574.0, -1412]}
+        assert critic_share(self.state_of(**before)) < 0.35
+        lately = self.state_of(**before, noisy=[-512.0])
+        assert critic_share(lately) == pytest.approx(
+            probability_of_lead(*map(np.array, ([-1574.0, -1412, -512], before["design"])))
+        )
+
+    @pytest.mark.parametrize("purpose", ["explore", "check", "distilled"])
+    def test_a_search_that_makes_progress_keeps_most_of_the_steps_whoever_leads(self, purpose):
+        leading = {"design": [0.0] * 8, "critic": [99.0] * 4}
+        for returns in ([1.0] * 4, [5.0] * 8 + [6.0] * 8):
+            assert critic_share(self.state_of(**leading, **{purpose: returns})) == SHARE_BESIDE_PROGRESS
+        for returns in ([1.0] * 3, [-1.0] * 4, [5.0] * 16, [5.0] * 8 + [4.0] * 4 + [6.0] * 4):
+            assert critic_share(self.state_of(**leading, **{purpose: returns})) == 1 - SEARCH_KEEPS
 
     def test_of_a_source_that_is_seldom_rolled_out_the_last_two_rollouts_speak(self):
         long_ago = {"critic": [-9.0] * 6 + [9.0] * 2, "explore": [0.0] * JUDGED_WINDOW, "check": [0.0] * 8}
-        assert critic_share(self.state_of(**long_ago)) == max(CRITIC_SHARES)
+        assert critic_share(self.state_of(**long_ago)) == pytest.approx(
+            1 - search_keeps(self.state_of(**long_ago).memory)
+        )
         lately = long_ago | {"explore": [0.0]}
-        assert critic_share(self.state_of(**lately)) == min(CRITIC_SHARES)
+        assert critic_share(self.state_of(**lately)) == LEAST_SHARE
 
     def test_nonsense_costs_its_least_share_and_no_more(self):
         """A critic that is worse than the search, time and again, keeps a tenth of the steps."""
         state = self.state_of(critic=[-9.0, -8, -9, -10], check=[1.0, 2, 1])
-        assert critic_share(state) == min(CRITIC_SHARES) == 0.1
+        assert critic_share(state) == LEAST_SHARE == 0.1
 
     def test_success_brings_most_of_the_steps(self):
-        assert critic_share(self.state_of(critic=[9.0, 8, 9], check=[1.0, 2, 1])) == max(CRITIC_SHARES)
+        assert critic_share(self.state_of(critic=[9.0, 8, 9], check=[1.0, 2, 1])) == 1 - SEARCH_KEEPS
 
     def test_equal_learners_share_equally_and_only_the_latest_count(self):
-        state = self.state_of(critic=[-1e6, *range(8)], check=[1e6, *range(8)])
+        state = self.state_of(critic=[-1e6, *range(8)], check=[1e6, *range(7, -1, -1)])
         assert critic_share(state) == pytest.approx(0.5)
 
     def test_it_is_the_chance_of_a_known_lead(self):
-        """Three of four pairs: Φ((3 − 2) / √(4 · 5 / 12)); SciPy has the same statistic."""
-        actor, average = [0.0, 2.0], [-1.0, 1.0]
+        """One of four pairs: Φ((1 − 2) / √(4 · 5 / 12)); SciPy has the same statistic."""
+        actor, average = [-1.0, 1.0], [0.0, 2.0]
         share = critic_share(self.state_of(critic=actor, check=average))
-        assert share == pytest.approx(0.7807, abs=1e-4)
+        assert share == pytest.approx(1 - 0.7807, abs=1e-4)
         test = mannwhitneyu(actor, average, alternative="greater", use_continuity=False, method="asymptotic")
         assert share == pytest.approx(1 - test.pvalue)
 
     def test_one_very_high_return_is_one_rank(self):
         plain, high = (self.state_of(critic=[3.0, 2, top], check=[1.0, 2, 1]) for top in (4.0, 1e300))
-        assert critic_share(high) == critic_share(plain) == max(CRITIC_SHARES)
+        assert critic_share(high) == critic_share(plain) == 1 - SEARCH_KEEPS
 
     def test_steps_are_shared_and_not_rollouts(self):
         """One long rollout of the actor has cost as much as thirty of the search that failed at once."""
@@ -445,11 +511,34 @@ class TestShare:
         assert is_turn_of_critic(state._replace(pending=(waiting,) * 3))
         assert not is_turn_of_critic(state._replace(pending=(waiting,) * 5))
 
+    def test_an_actor_that_is_surely_behind_costs_no_checks(self):
+        """Not above even perturbed policies: there is nothing to decide."""
+        config = with_critic(**{"incumbent.recheck_share": 0.9})
+        policy = ddopg.DDOPG(Follow(), config=config).policy
+        for actor, purpose in (([-9.0] * 6, "explore"), ([0.0] * 6, "check")):
+            state = self.state_of(explore=[0.0] * 6, check=[1.0] * 2, critic=actor, noisy=[-9.0] * 2)
+            pending = (
+                Proposal(99, np.zeros(2, np.float32), 0, "noisy"),
+            ) * 6  # so it is the turn of the search
+            state = state._replace(
+                pending=pending,
+                centre=np.zeros(policy.size, np.float32),
+                ema_params=np.zeros(policy.size, np.float32),
+                param_sensitivity=np.ones(policy.size),
+            )
+            assert needs_check(state) == (purpose == "check")
+            seen = {
+                propose(state, k, policy, change(config, {"exploration.random": 0.0})).purpose
+                for k in range(200, 220)
+            }
+            assert seen == {purpose}
+
     def test_the_average_is_rolled_out_in_turn(self):
         agent = ddopg.DDOPG(Follow(), config=with_critic(**{"incumbent.recheck_share": 0.25}), seed=1)
         agent.learn(total_episodes=70)
         purposes = [p for p in agent.state.memory.purposes if p in ("explore", "check")]
-        assert purposes[:8] == ["explore", "explore", "explore", "check"] * 2
+        assert purposes[:4] == ["explore", "explore", "explore", "check"]
+        assert 2 <= purposes.count("check") <= len(purposes) / 4
 
 
 def test_networks_of_the_users_own_size_and_policies_without_bounds_work():
@@ -507,21 +596,59 @@ class TestHandingOver:
         returns = [0.0, 0, 0, 30, 0, 0, 0, *[10.0] * 12]
         assert find_best(self.memory_of(*(("critic", v) for v in returns)), "critic").theta[0] >= 7
 
+    def test_of_policies_that_are_as_good_the_newest_is_handed_over(self):
+        """A hundredth of the range does not matter, however little the returns scatter; more than that does."""
+        returns = [300.0, *[9360.0] * 4, *[9350.0] * 4]
+        assert find_best(self.memory_of(*(("critic", v) for v in returns)), "critic").theta[0] == 8
+        lower = [300.0, *[9360.0] * 12, *[9000.0] * 2]
+        assert find_best(self.memory_of(*(("critic", v) for v in lower)), "critic").theta[0] < 13
+
+    def test_what_the_policy_has_become_since_stands_for_its_newest_rollout(self):
+        now = np.array([77.0, 0.0], np.float32)
+        better = self.memory_of(*(("check", float(k)) for k in range(6)))
+        assert find_best(better, "check", now).theta[0] == 77
+        assert find_best(better, "check", now).value == find_best(better, "check").value
+        worse = self.memory_of(*(("check", v) for v in (100.0, 101, 100, 50, 49, 50)))
+        assert find_best(worse, "check", now).theta[0] < 3, "a decline is not followed"
+
     @pytest.mark.parametrize(
-        ("estimate", "check", "critic", "handed_over"),
-        [(6.0, 5.0, 4.0, 77), (4.0, 6.0, 5.0, 2), (4.0, 5.0, 6.0, 5), (6.0, 3.0, 4.0, 5)],
-        ids=["estimate", "average", "actor", "a hopeful estimate is not believed beyond the checks"],
+        ("estimate", "check", "critic", "distilled", "handed_over"),
+        [
+            (4.0, [6.0] * 3, 5.0, 1.0, 77),
+            (9.0, [6.0, 6, 6, 2, 2], 5.0, 1.0, 2),
+            (4.0, [5.0] * 3, 6.0, 1.0, 5),
+            (6.0, [3.0] * 3, 4.0, 1.0, 5),
+            (4.0, [3.0] * 3, 4.0, 5.0, 8),
+        ],
+        ids=["average", "average of before", "actor", "a hopeful estimate is not believed", "linear copy"],
     )
-    def test_the_best_of_estimate_average_and_actor_is_handed_over(
-        self, estimate, check, critic, handed_over
+    def test_the_best_of_average_actor_and_copies_is_handed_over(
+        self, estimate, check, critic, distilled, handed_over
     ):
+        state = self.state_of(estimate, check=check, critic=[critic] * 3, distilled=[distilled] * 3)
+        found = hand_over(state)
+        assert found.incumbent.theta[0] == handed_over
+        assert found.searched is state.searched
+
+    def state_of(self, estimate, **returns):
+        rollouts = [(purpose, value) for purpose, values in returns.items() for value in values]
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=4)
-        state = agent.state._replace(
-            memory=self.memory_of(*[("check", check)] * 3, *[("critic", critic)] * 3),
+        return agent.state._replace(
+            memory=self.memory_of(*rollouts),
             critic=begin(np.zeros(2, np.float32)),
             searched=Incumbent(np.full(2, 77.0, np.float32), estimate),
         )
-        found = hand_over(state)
-        assert found.incumbent.theta[0] == handed_over
-        assert found.incumbent.value == max(check, critic)
-        assert found.searched is state.searched
+
+    def test_beside_an_actor_that_is_surely_behind_the_search_hands_over_its_average_of_now(self):
+        """Checks of long ago hold it back no more, and what they have shown still counts."""
+        checks = [6.0, 6, 6, 2, 2]
+        state = self.state_of(4.0, check=checks, critic=[3.0] * 3, explore=[3.0] * 6)
+        assert hand_over(state).incumbent.theta[0] == 2
+        surely = self.state_of(4.0, check=checks, critic=[1.0] * 3, explore=[3.0] * 6)
+        found = hand_over(surely).incumbent
+        assert found.theta[0] == 77
+        assert found.value == find_best(surely.memory, "check").value > 4
+        assert (
+            hand_over(self.state_of(7.0, check=checks, critic=[1.0] * 3, explore=[3.0] * 6)).incumbent.value
+            == 7
+        )

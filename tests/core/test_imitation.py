@@ -213,7 +213,7 @@ class TestAnyOrder:
 class TestNetworks:
     @pytest.mark.parametrize("hidden", [(), (8,), (16, 16)])
     def test_every_parameter_of_the_default_s_policy_gets_a_unit(self, hidden):
-        config = ddopg.preset("default")
+        config = ddopg.preset("trajectory")
         config = dataclasses.replace(config, policy=dataclasses.replace(config.policy, hidden=hidden))
         agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=config, seed=0)
         agent.learn(total_episodes=config.design.constants)
@@ -221,7 +221,7 @@ class TestNetworks:
 
     @pytest.mark.slow
     def test_the_default_learns_with_a_network_too(self):
-        config = ddopg.preset("default")
+        config = ddopg.preset("trajectory")
         config = dataclasses.replace(config, policy=dataclasses.replace(config.policy, hidden=(16, 16)))
         means = []
         for seed in (20, 21, 22):

@@ -10,7 +10,7 @@ from tests.box2d import needs_box2d
 
 def learnt(name, steps, seed):
     env = make(name)
-    agent = ddopg.DDOPG(env, seed=seed).learn(total_timesteps=steps)
+    agent = ddopg.DDOPG(env, seed=seed, preset="trajectory").learn(total_timesteps=steps)
     return float(np.mean(ddopg.evaluate(agent, episodes=50)))
 
 

@@ -127,7 +127,7 @@ def test_states_that_share_a_memo_do_not_mislead_each_other():
 
 
 def test_a_copy_of_a_state_goes_on_like_the_state():
-    agent, other = (ddopg.DDOPG("ddopg/Cartpole-v0", seed=2) for _ in range(2))
+    agent, other = (ddopg.DDOPG("ddopg/Cartpole-v0", seed=2, preset="trajectory") for _ in range(2))
     agent.learn(total_episodes=12)
     other.state = copy.deepcopy(agent.state)
     for one in (agent, other):

@@ -108,7 +108,7 @@ class TestEveryPreset:
 
 
 @pytest.mark.parametrize(
-    "name", ["default", *(pytest.param(n, marks=pytest.mark.slow) for n in PRESETS if n != "default")]
+    "name", ["trajectory", *(pytest.param(n, marks=pytest.mark.slow) for n in PRESETS if n != "trajectory")]
 )
 def test_episodes_of_one_step_are_learnt_from(name):
     assert_sound(*play(quick(name), lambda k, rng: rng.standard_normal(), horizon=1))
@@ -117,7 +117,7 @@ def test_episodes_of_one_step_are_learnt_from(name):
 def test_the_unit_of_the_rewards_does_not_change_what_is_learnt():
     """A unit 2^100 times smaller: the same policies to the last bit, and a believed return 2^100 times as large."""
     one, big = (
-        play(quick("default"), lambda k, rng, s=scale: s * rng.standard_normal(), rollouts=20)[0]
+        play(quick("trajectory"), lambda k, rng, s=scale: s * rng.standard_normal(), rollouts=20)[0]
         for scale in (2.0**60, 2.0**160)
     )
     assert one.centre.tobytes() == big.centre.tobytes()

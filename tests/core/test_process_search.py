@@ -24,7 +24,9 @@ def size_of(make, **options):
 def test_few_declared_parameters_are_searched_by_the_process_and_nothing_else_is():
     few = size_of(controller)
     assert process_search.is_process_search(few, CONFIG)
-    assert process_search.is_process_search(few, ddopg.preset("critic")), "declared parameters have no critic"
+    assert process_search.is_process_search(few, ddopg.preset("default")), (
+        "declared parameters have no critic"
+    )
     assert not process_search.is_process_search(few, change(CONFIG, {"search.method": "gradient"}))
     assert not process_search.is_process_search(ddopg.policies.linear(1, 1), CONFIG)
     fixed = Parameter("stiffness", 1.0, fixed=True)

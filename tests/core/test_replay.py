@@ -64,7 +64,7 @@ def prepared(decisions, **more):
     for trajectory in some_trajectories():
         memory = add(memory, trajectory)
     config = dataclasses.replace(
-        ddopg.preset("default"),
+        ddopg.preset("trajectory"),
         surrogate=SurrogateConfig(length_scale=(0.7,), decisions=decisions, **more),
         selection=SelectionConfig(rule="latest", size=6),
     )
@@ -173,7 +173,7 @@ class TestTheSurrogate:
         for trajectory in some_trajectories(lengths=(5, 9, 7, 10, 3)):
             memory = add(memory, trajectory)
         config = dataclasses.replace(
-            ddopg.preset("default"),
+            ddopg.preset("trajectory"),
             surrogate=SurrogateConfig(length_scale=(0.7,), decisions=8),
             selection=SelectionConfig(rule="latest", size=6),
         )

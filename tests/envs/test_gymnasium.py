@@ -133,17 +133,19 @@ class TestNestedObservations:
     def test_images_are_refused_with_advice(self):
         pixels = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
         with pytest.raises(SpaceError, match=r"images.*positions and velocities"):
-            ddopg.DDOPG(observation_space=pixels, action_space=gym.spaces.Box(-1, 1), horizon=3)
+            ddopg.DDOPG(
+                observation_space=pixels, action_space=gym.spaces.Box(-1, 1), horizon=3, preset="trajectory"
+            )
         env = gym.make("Pendulum-v1")
         env.observation_space = gym.spaces.Dict(camera=pixels, arm=gym.spaces.Box(-1, 1, (2,)))
         with pytest.raises(SpaceError, match=r"images.*positions and velocities"):
-            ddopg.DDOPG(env)
+            ddopg.DDOPG(env, preset="trajectory")
 
     def test_what_cannot_be_flattened_is_refused(self):
         env = gym.make("Pendulum-v1")
         env.observation_space = gym.spaces.Sequence(gym.spaces.Box(-1, 1, (2,)))
         with pytest.raises(SpaceError, match="must be a Box"):
-            ddopg.DDOPG(env)
+            ddopg.DDOPG(env, preset="trajectory")
 
 
 class TestVectors:

@@ -249,7 +249,7 @@ class TestAblationRun:
 class TestBenchmarkPlan:
     def test_the_runs_are_those_of_ddopg_bench(self):
         gradients = [f"{name}-{how}" for name in ("reinforce", "trpo", "ppo") for how in ("paper", "tuned")]
-        others = ["ddopg", "cmaes", "ars", "random"]
+        others = ["ddopg-trajectory", "cmaes", "ars", "random"]
         others += ["cmaes-mlp", "ars-mlp", "random-mlp"]
         expected = set()
         for env, slow, sac, fast in zip(

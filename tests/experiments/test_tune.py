@@ -37,7 +37,7 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).parents[2]
 WORLD, RAISES, TRAPPED = (f"tests.worlds:{name}-v0" for name in ("Follow", "Raises", "Trapped"))
 SPACE = {"exploration.noise": Range(0.3, 4.0), "search.steps": Range(2, 40)}
-PLAN = Plan(WORLD, "default", 40, 2, (7000, 7001, 7002, 7003, 7004), "area", SPACE)
+PLAN = Plan(WORLD, "trajectory", 40, 2, (7000, 7001, 7002, 7003, 7004), "area", SPACE)
 QUICK = ["--steps", "30", "--eval-episodes", "2", "--seeds", "2", "--fresh-seeds", "5", "--quiet"]
 QUICK += ["--params", "exploration.noise", "exploration.random"]  # no program depends on them
 
@@ -94,11 +94,11 @@ class TestRanges:
         assert ranges.apply_values(name, own) == preset(name)
 
     def test_every_range_is_of_a_setting_and_sound_at_both_ends(self):
-        known = flatten(to_dict(preset("default")))
+        known = flatten(to_dict(preset("trajectory")))
         for name in ranges.RANGES:
             assert name in known
             start = (
-                "released" if name == "search.fisher_damping" else "default"
+                "released" if name == "search.fisher_damping" else "trajectory"
             )  # adam has no natural gradient
             assert choose_space(start, [name]) == {name: ranges.RANGES[name]}
 
@@ -108,14 +108,14 @@ class TestRanges:
             '"search.radius" = {low = 1, high = 2}\n[search]\nsteps = {low = 5, high = 9, log = true}\n'
             '[selection]\nrule = ["latest", "best"]\n'
         )
-        space = choose_space("default", file=path)
+        space = choose_space("trajectory", file=path)
         assert space == {
             "search.radius": Range(1.0, 2.0, False),
             "search.steps": Range(5, 9, True),
             "selection.rule": ("latest", "best"),
         }
         assert (space["search.radius"].whole, space["search.steps"].whole) == (False, True)
-        assert list(choose_space("default", ["search.steps", "restart.threshold"], path)) == [
+        assert list(choose_space("trajectory", ["search.steps", "restart.threshold"], path)) == [
             "search.steps",
             "restart.threshold",
         ]
@@ -144,13 +144,13 @@ class TestRanges:
         path = tmp_path / "ranges.toml"
         path.write_text(text)
         with pytest.raises(ConfigError) as caught:
-            choose_space("default", params, path)
+            choose_space("trajectory", params, path)
         assert message in str(caught.value)
 
     def test_a_preset_outside_the_ranges_is_no_trial(self):
-        assert ranges.find_start("default", {"exploration.noise": Range(2.0, 3.0)}) is None
-        assert ranges.find_start("default", {"selection.rule": ("best", "rank")}) is None
-        assert ranges.find_start("default", {"policy.hidden": ([], [8])}) == {"policy.hidden": []}
+        assert ranges.find_start("trajectory", {"exploration.noise": Range(2.0, 3.0)}) is None
+        assert ranges.find_start("trajectory", {"selection.rule": ("best", "rank")}) is None
+        assert ranges.find_start("trajectory", {"policy.hidden": ([], [8])}) == {"policy.hidden": []}
 
 
 class TestTrials:
@@ -158,7 +158,7 @@ class TestTrials:
         scores = {7000: 1.0, 7001: 2.0, 7002: 4.0, 7003: 100.0, 7004: -100.0}
         jobs = work(Crew(study, PLAN, 1), lambda settings, seed: scores[seed])
         assert sorted(job.seed for job in jobs) == list(PLAN.seeds)
-        assert all(job.settings == to_dict(preset("default")) for job in jobs)
+        assert all(job.settings == to_dict(preset("trajectory")) for job in jobs)
         (trial,) = study.trials
         assert trial.intermediate_values == dict(enumerate(scores.values()))
         assert trial.value == pytest.approx(7 / 3) == iqm(np.array(list(scores.values())))
@@ -174,7 +174,7 @@ class TestTrials:
         assert pruned
         assert {count[f"trial {t.number}"] for t in pruned} == {3}
         best = max(t.params["exploration.noise"] for t in study.trials)
-        assert study.best_trial.params["exploration.noise"] == best > preset("default").exploration.noise
+        assert study.best_trial.params["exploration.noise"] == best > preset("trajectory").exploration.noise
         assert len(study.trials) == 8
 
     def test_a_trial_that_is_better_on_one_seed_of_three_goes_on(self, study):
@@ -213,7 +213,7 @@ class TestTrials:
             work(crew, lambda settings, seed: None)
         crew.give_up()
         jobs = work(Crew(study, PLAN, 3), noise)
-        assert jobs[0].settings == to_dict(preset("default"))
+        assert jobs[0].settings == to_dict(preset("trajectory"))
         assert studies.count_finished(study) == 3
 
     def test_the_same_seed_repeats_a_search_and_another_does_not(self, tmp_path):
@@ -386,13 +386,13 @@ class TestCommand:
         assert any(text in shown for text in (verdict.BETTER, verdict.WORSE, verdict.OPEN, verdict.SAME))
         path = tmp_path / "preset.json"
         told = json.loads(path.read_text())
-        assert told["preset"] == "default"
+        assert told["preset"] == "trajectory"
         assert told["note"]["seeds"] == [7000, 7001]
         assert len(told["note"]["scores"]) == 2
         assert told["note"]["version"] == ddopg.__version__
         assert set(told["changes"]) <= {"exploration.noise", "exploration.random"}
         config = parse(["train", "cartpole", "--config", str(path)]).config
-        assert flatten(to_dict(config)) == flatten(to_dict(preset("default"))) | told["changes"]
+        assert flatten(to_dict(config)) == flatten(to_dict(preset("trajectory"))) | told["changes"]
         if told["changes"]:
             assert told["note"]["fresh_seeds"] == [8000, 8001, 8002, 8003, 8004]
             assert len(bench.read_finished(tmp_path)) == 10

@@ -22,7 +22,7 @@ def written(tmp_path_factory):
     place = tmp_path_factory.mktemp("hostile")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINARI_DATASETS_PATH", str(place / "datasets"))
-        agent = ddopg.DDOPG("cartpole", seed=3, run_directory=place / "run")
+        agent = ddopg.DDOPG("cartpole", seed=3, run_directory=place / "run", preset="trajectory")
         agent.learn(total_episodes=2)
         agent.close()
         export(place / "run", NAME)

@@ -60,7 +60,13 @@ def run(tmp_path_factory):
 def robot(tmp_path):
     """Rollouts that no simulator can play again."""
     box = gym.spaces.Box(-1, 1, (2,), np.float32)
-    agent = ddopg.DDOPG(observation_space=box, action_space=box, horizon=4, run_directory=tmp_path / "robot")
+    agent = ddopg.DDOPG(
+        observation_space=box,
+        action_space=box,
+        horizon=4,
+        run_directory=tmp_path / "robot",
+        preset="trajectory",
+    )
     for number, proposal in enumerate(agent.ask(3)):
         seen = np.random.default_rng(number).uniform(-1, 1, (number + 2, 2))
         acted = np.array([proposal.act(o) for o in seen])
@@ -315,7 +321,7 @@ class TestImport:
     def test_a_learner_fits_a_policy_to_those_of_others(self, pendulum):
         found = trajectories("hand/pendulum-v0")
         assert {(t.theta.size, t.horizon, t.length) for t in found} == {(0, 15, 15)}
-        agent = ddopg.DDOPG(gym.make("Pendulum-v1", max_episode_steps=15), seed=0)
+        agent = ddopg.DDOPG(gym.make("Pendulum-v1", max_episode_steps=15), seed=0, preset="trajectory")
         added = [agent.add(trajectory) for trajectory in found]
         assert agent.state.memory.size == 3
         assert min(one.fit.explained for one in added) > 0.5
@@ -418,12 +424,12 @@ class TestCommand:
         assert "give the directory of a run" in capsys.readouterr().err
 
     def test_a_run_without_rollouts_is_none(self, tmp_path, capsys):
-        ddopg.DDOPG("cartpole", run_directory=tmp_path / "new").close()
+        ddopg.DDOPG("cartpole", run_directory=tmp_path / "new", preset="trajectory").close()
         assert main(["export", str(tmp_path / "new"), "--minari", NAME]) == 2
         assert "holds no rollout yet" in capsys.readouterr().err
 
     def test_a_run_that_goes_on_can_be_exported(self, tmp_path):
-        agent = ddopg.DDOPG("cartpole", run_directory=tmp_path / "on")
+        agent = ddopg.DDOPG("cartpole", run_directory=tmp_path / "on", preset="trajectory")
         agent.learn(total_episodes=2)
         assert export(tmp_path / "on", NAME).total_episodes == 2
         agent.learn(total_episodes=1)

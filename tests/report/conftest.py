@@ -18,7 +18,7 @@ from ddopg.controllers import Parameter, controller
 from ddopg.storage.reading import read_run
 from tests.recorded import quick
 
-QUICK = ["--eval-episodes", "3", "--eval-points", "4", "--quiet"]
+QUICK = ["--preset", "trajectory", "--eval-episodes", "3", "--eval-points", "4", "--quiet"]
 BALANCE = controller(
     [
         Parameter("position", 1.0, bounds=(0.1, 4.0), unit="N/m"),
@@ -48,7 +48,7 @@ def directories(tmp_path_factory):
         observation_space=gym.spaces.Box(-1, 1, (3,)),
         action_space=gym.spaces.Box(np.array([-1, -4]), np.array([1, 4]), dtype=np.float64),
         horizon=6,
-        config=quick("default", steps=12),
+        config=quick("trajectory", steps=12),
         run_directory=home / "robot",
     )
     for _ in range(12):

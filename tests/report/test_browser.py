@@ -226,7 +226,7 @@ def test_the_slider_answers_to_the_keyboard_and_says_its_value(visit, report):
     assert float(said.split()[2].replace(",", "")) == pytest.approx(sigma, rel=1e-3)
 
 
-@pytest.mark.parametrize("run", [0, 3, 4], ids=["default", "paper", "robot"])
+@pytest.mark.parametrize("run", [0, 3, 4], ids=["trajectory", "paper", "robot"])
 def test_the_page_computes_what_our_estimators_compute(visit, report, float64, run):
     seen, data = visit(), data_of(report)["runs"][run]["section"]
     counts, returns = np.array(data["counts"], float), np.array(data["returns"])

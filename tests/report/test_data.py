@@ -114,11 +114,11 @@ class TestGroups:
 
     def test_what_differs_from_the_nearest_preset_is_said(self, readings):
         preset, changes = groups.find_nearest_preset(readings[0].about.config)
-        assert (preset, changes) == ("default", {"selection.size": [50, 12], "search.steps": [15, 10]})
+        assert (preset, changes) == ("trajectory", {"selection.size": [50, 12], "search.steps": [15, 10]})
         assert groups.find_nearest_preset(readings[3].about.config)[0] == "paper"
 
 
-@pytest.mark.parametrize("which", [0, 3, 4], ids=["default", "paper", "robot"])
+@pytest.mark.parametrize("which", [0, 3, 4], ids=["trajectory", "paper", "robot"])
 class TestSection:
     def sample(self, readings, which):
         reading = readings[which]
@@ -296,7 +296,7 @@ class TestHowToReproduce:
         assert main([*words, "--quiet"]) == 0
         assert everything(tmp_path / "again") == everything(directories.seeds[0])
 
-    @pytest.mark.parametrize("preset", ["default", "paper", "released"])
+    @pytest.mark.parametrize("preset", ["trajectory", "paper", "released"])
     def test_every_setting_can_be_said_on_the_command_line(self, readings, preset, tmp_path):
         config = ddopg.preset(preset)
         config = dataclasses.replace(
@@ -314,7 +314,7 @@ class TestHowToReproduce:
         assert (told.steps, told.check, told.time_limit, told.eval_episodes) == (77, False, 3.5, 4)
 
     def test_a_policy_without_hidden_layers_can_be_said_too(self, readings, tmp_path):
-        config = dataclasses.replace(ddopg.preset("paper"), policy=ddopg.preset("default").policy)
+        config = dataclasses.replace(ddopg.preset("paper"), policy=ddopg.preset("trajectory").policy)
         about = readings[0].about._replace(config=config, command={"preset": "paper", "steps": 9})
         told = parse(reproduce.build_train_arguments(readings[0]._replace(about=about), tmp_path))
         assert told.config == config
@@ -435,7 +435,7 @@ class TestWrongInput:
         assert "must be called something.html" in self.refuse(capsys, directories.paper, "-o", "page.pdf")
 
     def test_a_run_without_a_rollout(self, tmp_path, capsys):
-        ddopg.DDOPG("cartpole", run_directory=tmp_path).close()
+        ddopg.DDOPG("cartpole", run_directory=tmp_path, preset="trajectory").close()
         assert "holds no rollout yet" in self.refuse(capsys, tmp_path)
 
     def test_a_place_that_cannot_be_written(self, directories, tmp_path, capsys):

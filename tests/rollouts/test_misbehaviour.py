@@ -268,7 +268,7 @@ class TestIsolated:
         with pytest.raises(SpaceError, match=r"action space must be a Box, got Discrete\(2\)"):
             Isolated("CartPole-v1")
         with pytest.raises(ConfigError, match="give its id, got"):
-            ddopg.DDOPG(Follow(), isolate=True)
+            ddopg.DDOPG(Follow(), isolate=True, preset="trajectory")
 
 
 class TestChecker:

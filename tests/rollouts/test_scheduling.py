@@ -89,9 +89,14 @@ class TestTheRun:
     @pytest.mark.long
     @pytest.mark.parametrize("isolate", [False, True])
     def test_a_real_task_with_isolated_environments_or_without(self, isolate):
-        agent = ddopg.DDOPG("cartpole", seed=5, isolate=isolate)
+        agent = ddopg.DDOPG("cartpole", seed=5, isolate=isolate, preset="trajectory")
         agent.learn(total_timesteps=300, parallel=2, time_limit=60)
-        same = ddopg.DDOPG("cartpole" if isolate else gym.make("ddopg/Cartpole-v0"), seed=5, isolate=isolate)
+        same = ddopg.DDOPG(
+            "cartpole" if isolate else gym.make("ddopg/Cartpole-v0"),
+            seed=5,
+            isolate=isolate,
+            preset="trajectory",
+        )
         same.learn(total_timesteps=300, parallel=Here(2))
         agent.env.close()
         same.env.close()
@@ -287,7 +292,7 @@ class TestOnTheCommandLine:
         assert "ray" not in stored
 
     def test_a_file_may_not_say_which_cluster_to_connect_to(self, tmp_path):
-        agent = ddopg.DDOPG("cartpole")
+        agent = ddopg.DDOPG("cartpole", preset="trajectory")
         agent.record(tmp_path / "run", {"episodes": 2, "eval_episodes": 2, "ray": "127.0.0.1:1"})
         agent.close()
         assert main(["resume", str(tmp_path / "run"), "--quiet"]) == 0
@@ -355,9 +360,9 @@ class TestWhatCannotBe:
 
     def test_numbers_that_are_none(self):
         with pytest.raises(ConfigError, match="between 1 and 256 rollouts at a time, got 0"):
-            ddopg.DDOPG(FOLLOW).learn(total_episodes=1, parallel=0)
+            ddopg.DDOPG(FOLLOW, preset="trajectory").learn(total_episodes=1, parallel=0)
         with pytest.raises(ConfigError, match="between 1 and 256"):
-            ddopg.DDOPG(FOLLOW).learn(total_episodes=1, parallel=Here(0))
+            ddopg.DDOPG(FOLLOW, preset="trajectory").learn(total_episodes=1, parallel=Here(0))
 
 
 @pytest.mark.long

@@ -82,7 +82,7 @@ def mutated(rng, data, donor):
 def make_policies(place):
     """The bytes of two policy files."""
     agents = [
-        ddopg.DDOPG(Follow(), config=quick(name), seed=s) for s, name in enumerate(("default", "paper"))
+        ddopg.DDOPG(Follow(), config=quick(name), seed=s) for s, name in enumerate(("trajectory", "paper"))
     ]
     return [agent.save(place / f"{agent.state.seed}.safetensors").read_bytes() for agent in agents]
 

@@ -18,7 +18,7 @@ SAFE = {"on_invalid": "safe", "safe_action": [0.25]}
 @pytest.fixture(params=["ddopg", "numpy_policy"])
 def reader(request, tmp_path):
     """(load, act): one interface to both readers of policy files."""
-    path = trained("default").save(tmp_path / "p.safetensors")
+    path = trained("trajectory").save(tmp_path / "p.safetensors")
     if request.param == "numpy_policy":
         return lambda **options: numpy_policy.load(path, **options)
     return lambda **options: lambda observation: ddopg.load(path, **options).predict(observation)[0]
@@ -45,7 +45,7 @@ class TestEveryAnswer:
             reader()(rows)
 
     def test_acting_on_it_is_an_error_too(self, bad):
-        agent = ddopg.DDOPG(Follow(), seed=0)
+        agent = ddopg.DDOPG(Follow(), seed=0, preset="trajectory")
         (proposal,) = agent.ask(1)
         for act in (proposal.act, agent.predict, agent.incumbent.act):
             with pytest.raises(ObservationError, match=f"finite observations, got {bad}"):
@@ -66,7 +66,7 @@ class TestEveryAnswer:
 class TestWithinTheRange:
     @pytest.mark.parametrize("odd", [{"a": 1}, "one", [[1.0], [1.0, 2.0]], None])
     def test_what_is_no_vector_of_numbers_is_named(self, odd):
-        policy = ddopg.DDOPG(Follow(), seed=0).incumbent
+        policy = ddopg.DDOPG(Follow(), seed=0, preset="trajectory").incumbent
         for ask in (policy.act, policy.predict):
             with pytest.raises(ObservationError, match=r"number|finite"):
                 ask(odd)
@@ -77,7 +77,7 @@ class TestWithinTheRange:
         assert reader(**SAFE)([0.1, 1e300, 0.2]).tolist() == [0.25]
 
     def test_a_finite_observation_whose_answer_is_none_is_met_like_a_bad_one(self, tmp_path):
-        policy = trained("default")
+        policy = trained("trajectory")
         steep = policy._replace(theta=np.array([1e30, -1e30, 0, 0], np.float32))
         path = steep.save(tmp_path / "p.safetensors")
         huge = [3e38, 3e38, 0]

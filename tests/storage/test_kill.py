@@ -12,7 +12,19 @@ from tests.recorded import everything, rows
 
 pytestmark = pytest.mark.long
 
-OPTIONS = ["--seed", "3", "--search.steps", "10", "--selection.size", "20", "--eval-episodes", "2", "--quiet"]
+OPTIONS = [
+    "--preset",
+    "trajectory",
+    "--seed",
+    "3",
+    "--search.steps",
+    "10",
+    "--selection.size",
+    "20",
+    "--eval-episodes",
+    "2",
+    "--quiet",
+]
 LEARNING = ["--eval-points", "6"]
 # Most rollouts come before the first search, which is what takes time to compile.
 DESIGN = ["--eval-points", "2", "--design.policies", "380"]

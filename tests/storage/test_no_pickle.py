@@ -69,7 +69,8 @@ from ddopg.cli.main import main
 import ddopg
 
 run = {str(tmp_path / "run")!r}
-quick = ["--search.steps", "5", "--selection.size", "8", "--eval-episodes", "2", "--eval-points", "2", "--quiet"]
+quick = ["--preset", "trajectory", "--search.steps", "5", "--selection.size", "8"]
+quick += ["--eval-episodes", "2", "--eval-points", "2", "--quiet"]
 assert main(["train", "cartpole", "--episodes", "9", "--out", run, *quick]) == 0
 assert main(["resume", run, "--episodes", "11", "--quiet"]) == 0
 assert main(["evaluate", run, "--episodes", "2"]) == 0

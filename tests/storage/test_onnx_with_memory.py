@@ -49,6 +49,7 @@ def trained_with(policy):
         action_space=gym.spaces.Box(np.array(LOW), np.array(HIGH), dtype=np.float64),
         horizon=12,
         policy=policy,
+        preset="trajectory",
     )
     return agent.incumbent._replace(theta=np.linspace(-0.8, 0.8, policy.size, dtype=np.float32))
 

@@ -139,7 +139,7 @@ class TestForeignFiles:
 
     def test_every_flipped_bit_is_refused(self, tmp_path):
         """What is wrong may differ, that it is refused may not."""
-        whole = bytearray(trained("default").save(tmp_path / "p.safetensors").read_bytes())
+        whole = bytearray(trained("trajectory").save(tmp_path / "p.safetensors").read_bytes())
         path = tmp_path / "bad.safetensors"
         for position in range(0, len(whole), 3):
             damaged = whole.copy()

@@ -51,7 +51,7 @@ class TestResume:
     @pytest.mark.parametrize(
         "config",
         [
-            quick("default"),
+            quick("trajectory"),
             quick("paper"),
             quick("released"),
             quick("released", optimiser="adam"),
@@ -59,7 +59,7 @@ class TestResume:
             quick("released", optimiser="momentum", fisher_damping=0.1),
             changed(quick(), {"critic.updates": 1.0, "critic.hidden": (8,)}),
         ],
-        ids=["default", "paper", "released", "adam", "sghmc", "natural momentum", "critic"],
+        ids=["trajectory", "paper", "released", "adam", "sghmc", "natural momentum", "critic"],
     )
     def test_a_run_in_pieces_is_the_run_in_one_piece_bit_for_bit(self, config, tmp_path):
         whole = learnt(tmp_path / "whole", 22, config)

@@ -39,7 +39,7 @@ def test_none_and_nothing_are_kept_apart():
 
 
 def test_the_whole_configuration_has_the_names_of_its_plain_values():
-    config = preset("default")
+    config = preset("trajectory")
     assert list(flatten(config)) == list(flatten(to_dict(config)))
 
 

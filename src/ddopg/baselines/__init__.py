@@ -98,7 +98,7 @@ KINDS = {
 
 METHODS = {
     "ddopg": Method("ddopg", preset("default")),
-    "ddopg-critic": Method("ddopg", preset("critic")),
+    "ddopg-trajectory": Method("ddopg", preset("trajectory")),
     "ddopg-paper": Method("ddopg", preset("paper")),
     "ddopg-released": Method("ddopg", preset("released")),
     "reinforce-paper": Method("reinforce", ReinforceSettings()),

@@ -11,7 +11,7 @@ import tyro
 from ddopg.config import Config
 from ddopg.loggers import LOGGERS
 
-PresetName = Literal["default", "critic", "paper", "released"]
+PresetName = Literal["default", "trajectory", "paper", "released"]
 if TYPE_CHECKING:
     LoggerName = str
 else:
@@ -308,7 +308,7 @@ class Add:
 class Bench:
     """Compare methods on tasks. Every (task, method, seed) is a job; finished jobs are not repeated.
 
-    Methods: ddopg, ddopg-critic, ddopg-paper, ddopg-released; reinforce-, ppo- and trpo-paper or -tuned, sac,
+    Methods: ddopg, ddopg-trajectory, ddopg-paper, ddopg-released; reinforce-, ppo- and trpo-paper or -tuned, sac,
     sac-tuned; and, in parameter space, cmaes, ars, random (linear policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
     """
 

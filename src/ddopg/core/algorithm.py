@@ -138,8 +138,7 @@ def ask(
     """
     if number is None:
         place = state.asked + state.added
-        together = 0 if has_critic(policy, config) else config.design.policies  # the critic learns from each
-        stages = (config.design.constants, together, place + 1)
+        stages = (config.design.constants, config.design.policies, place + 1)
         number = next(end - place for end in stages if end > place)
     for k in range(state.asked, state.asked + number):
         state = state._replace(asked=k + 1, pending=(*state.pending, propose(state, k, policy, config)))

@@ -8,12 +8,14 @@ from ddopg.config import Config
 from ddopg.core.memory import Memory, find_rows
 from ddopg.core.policy_update import Improvement
 from ddopg.core.proposals import recheck_share
-from ddopg.core.state import CHECK, CRITIC, Incumbent, Proposal, State
+from ddopg.core.sharing import needs_check
+from ddopg.core.state import CHECK, CRITIC, DISTILLED, Incumbent, Proposal, State
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import SurrogateData
 
 SPREAD_WINDOW = 20  # rollouts that say how much returns differ
 BEST_WINDOW = 20  # successive rollouts that say what a policy is worth
+NEGLIGIBLE = 0.01  # of the range of returns: a difference that does not matter
 
 
 def choose_incumbent(
@@ -49,31 +51,36 @@ def choose_incumbent(
 
 
 def hand_over(state: State) -> State:
-    """The incumbent is the best of three: the average of the search as it is now, and, as far as rollouts without
-    noise say what they are worth, the average and the critic's actor at their best.
+    """The incumbent is the best of three: the average of the search, the critic's actor and its linear copies.
 
-    The surrogate may be too hopeful, so the average of now counts for no more than its checks have shown.
+    Each is worth what its rollouts without noise have shown: the surrogate may be too hopeful. Where the actor is
+    surely behind there are no new checks: the average of now replaces those of before, and counts for no less than
+    they have shown.
     """
     if state.critic is None:
         return state
-    found = state.found_by_search
-    checked, actor = (find_best(state.memory, purpose) for purpose in (CHECK, CRITIC))
-    sober = found if checked is None else found._replace(value=min(found.value, checked.value))
-    best = max([sober, *filter(None, (checked, actor))], key=lambda incumbent: incumbent.value)
+    memory, found = state.memory, state.found_by_search
+    average = find_best(memory, CHECK, found.theta) or found
+    if not needs_check(state):
+        average = found._replace(value=max(found.value, average.value))
+    others = (find_best(memory, purpose) for purpose in (CRITIC, DISTILLED))
+    best = max([average, *filter(None, others)], key=lambda incumbent: incumbent.value)
     return state._replace(incumbent=best, searched=found)
 
 
-def find_best(memory: Memory, purpose: str) -> Incumbent | None:
+def find_best(memory: Memory, purpose: str, successor: np.ndarray | None = None) -> Incumbent | None:
     """A policy that moves and is rolled out now and then, at its best; None before there are two such rollouts.
 
     Policies of successive rollouts are near each other, so the mean return of some of them says what they are worth,
     with a standard error. Every rollout is judged by itself and one to nineteen before it, by the highest mean less a
-    standard error. The newest within one standard error of the best is chosen, or one before it in its window whose
-    return was not below the mean: luck has little to say, and a decline is not followed.
+    standard error. The newest within one standard error of the best, or within `NEGLIGIBLE`, is chosen, or one before
+    it in its window whose return was not below the mean: luck has little to say, and a decline is not followed. The
+    newer of two policies that are as good has been learnt from more.
 
     Args:
         memory: every rollout.
         purpose: of those that count, `check` or `critic`.
+        successor: what the policy has become since, (D,): it stands for the newest rollout, where that is chosen.
 
     Returns:
         The policy, and the mean less a standard error.
@@ -92,11 +99,14 @@ def find_best(memory: Memory, purpose: str) -> Incumbent | None:
     best = np.max(values, axis=0)
     used = widths[np.argmax(values, axis=0)]
     error = deviation / np.sqrt(used[np.argmax(best)])
-    chosen = int(np.flatnonzero(best >= np.max(best) - error)[-1])
+    negligible = NEGLIGIBLE * float(np.ptp(returns))
+    chosen = int(np.flatnonzero(best >= np.max(best) - max(error, negligible))[-1])
+    if successor is not None and chosen == len(rolled) - 1:
+        return Incumbent(successor, size * float(best[chosen]))
     window = np.arange(chosen + 1 - used[chosen], chosen + 1)
     # The mean of equal numbers may be rounded to one above all of them.
     mean = min(np.mean(returns[window]), np.max(returns[window]))
-    good = window[returns[window] >= mean][-1]
+    good = window[returns[window] >= mean - negligible][-1]
     return Incumbent(memory.trajectories[rolled[good]].theta, size * float(best[chosen]))
 
 

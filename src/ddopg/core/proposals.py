@@ -12,14 +12,16 @@ import jax
 import numpy as np
 
 from ddopg.config import Config
+from ddopg.core.distillation import distil, wants_distilled
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.process_search import DESIGN_ROLLOUTS, is_process_search, propose_by_process
 from ddopg.core.seeding import draw_seed, make_rng
-from ddopg.core.sharing import RECENT_WINDOW, is_turn_of_critic
+from ddopg.core.sharing import RECENT_WINDOW, is_turn_of_critic, needs_check
 from ddopg.core.state import (
     CHECK,
     CRITIC,
     DESIGN,
+    DISTILLED,
     EXPLORE,
     NOISY,
     Proposal,
@@ -51,10 +53,12 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     if place < config.design.constants and not policy.parameters:
         constant = sample_constant_policy(rng, policy.size, outputs)
         return proposal(DESIGN, constant if policy.bias else initial_params(policy, state.seed, k))
-    if state.critic is not None and is_turn_of_critic(state):
-        return _propose_actor(proposal, state)
-    scale = search_scale(state, policy, config)
     design = place < config.design.policies
+    if not design and state.critic is not None and is_turn_of_critic(state):
+        return _propose_actor(proposal, state)
+    if not design and wants_distilled(state, policy):
+        return proposal(DISTILLED, distil(state.memory, policy))
+    scale = search_scale(state, policy, config)
     if design and not config.search.scale_by_sensitivity:
         spread = config.design.spread * rng.standard_normal(policy.size)
         return proposal(DESIGN, initial_params(policy, state.seed) + spread)
@@ -129,12 +133,12 @@ def recheck_share(state: State, config: Config) -> float:
 
 
 def _is_check(state: State, drawn: float, config: Config) -> bool:
-    """Whether to roll out the average as it is: by chance, or beside a critic in turn."""
+    """Whether to roll out the average as it is: by chance, or beside a critic in turn, where its actor comes near."""
     share = recheck_share(state, config)
     if state.critic is None or not share:
         return drawn < share
     checks = state.purposes.count(CHECK)
-    return checks + 1 <= share * (state.purposes.count(EXPLORE) + checks + 1)
+    return needs_check(state) and checks + 1 <= share * (state.purposes.count(EXPLORE) + checks + 1)
 
 
 @lru_cache(maxsize=8)

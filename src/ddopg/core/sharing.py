@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ddopg.core.memory import Memory, find_rows
-from ddopg.core.state import CHECK, CRITIC, DESIGN, EXPLORE, State, count_of_search, is_of_search
+from ddopg.core.state import (
+    CHECK,
+    CRITIC,
+    DESIGN,
+    DISTILLED,
+    EXPLORE,
+    NOISY,
+    State,
+    count_of_search,
+    is_of_search,
+)
 
+ALMOST_SURE = 0.95  # a probability
+CLEAR = 0.8  # the probability from which a lead counts
 COMPARED_WINDOW = 8  # rollouts of each source that say which of them is better
-CRITIC_SHARES = (0.1, 0.8)  # the least and the most of the steps that the critic gets
+LEAST_SHARE = 0.1  # of the steps, for the search and for the critic
+SEARCH_KEEPS = 0.35  # of the steps at least, at first
+EXPERIENCED = 24  # episodes' worth of steps after which the search keeps less
+SHARE_BESIDE_PROGRESS = 0.35  # the most that the critic gets while the search makes progress
+YOUNG = 12  # rollouts until which a search keeps half of the steps
 JUDGED_WINDOW = 40  # rollouts after which one says nothing any more about its source
 SHARE_WINDOW = 5  # rollouts in which the critic gets its share
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
@@ -32,33 +49,86 @@ def is_turn_of_critic(state: State) -> bool:
 
 
 def critic_share(state: State) -> float:
-    """Share of the steps that the critic gets: how likely its actor is better than the average of the search.
+    """Share of the steps that the critic gets: how likely its actor is better than the search.
 
-    By the ranks of recent rollouts of each without noise, within `CRITIC_SHARES`. It is ½ until both have two. Until
-    the average has two, perturbed policies stand for the search, and before those its design. A young search keeps
-    half of the steps: until it has had as many rollouts after its design as in it.
+    It is ½ until that is known, `LEAST_SHARE` at least, and no more than `search_keeps` leaves. A young search, of
+    fewer than `YOUNG` rollouts, keeps half of the steps. One that makes progress keeps most of them, whoever leads:
+    what is behind today may end higher.
     """
-    rolled_out = (purpose for purpose in (CHECK, EXPLORE) if len(find_rows(state.memory, purpose)) > 1)
-    search_by = next(rolled_out, DESIGN)
-    actor, search = (recent_returns(state.memory, purpose) for purpose in (CRITIC, search_by))
-    if min(len(actor), len(search)) < 2:
+    lead = lead_of_actor(state.memory)
+    if lead is None:
         return 0.5
-    least, most = CRITIC_SHARES
-    young = count_of_search(state.memory.purposes) < 2 * state.purposes.count(DESIGN)
-    return float(np.clip(probability_of_lead(actor, search), least, 0.5 if young else most))
+    most = 1 - search_keeps(state.memory)
+    if count_of_search(state.memory.purposes) < YOUNG:
+        most = 0.5
+    elif makes_progress(state.memory):
+        most = SHARE_BESIDE_PROGRESS
+    return float(np.clip(lead, LEAST_SHARE, most))
 
 
-def recent_returns(memory: Memory, purpose: str) -> np.ndarray:
-    """The latest returns of one purpose: of `JUDGED_WINDOW` rollouts, two at least, `COMPARED_WINDOW` at most.
+def search_keeps(memory: Memory) -> float:
+    """The least share of the search where the actor leads: it falls as one over the experience, to `LEAST_SHARE`.
+
+    A search that is still behind after many episodes' worth of steps has had its chance.
+    """
+    episodes = sum(t.length for t in memory.trajectories) / memory.trajectories[0].horizon
+    return max(LEAST_SHARE, SEARCH_KEEPS * min(1.0, EXPERIENCED / episodes))
+
+
+def lead_of_actor(memory: Memory, judged_by: Sequence[str] = (CHECK, EXPLORE, DESIGN)) -> float | None:
+    """How likely the actor is better than the search, by the ranks of recent rollouts of each.
+
+    The actor's rollouts with noise count too: a quick learner has soon left behind what its few others have shown.
+
+    Args:
+        memory: every rollout.
+        judged_by: purposes of the search's rollouts; the first of which there are two stands for the search.
+
+    Returns:
+        A probability; None until the search was rolled out twice, and the actor without noise.
+    """
+    actor = recent_returns(memory, CRITIC, NOISY)
+    search = next((found for found in (recent_returns(memory, p) for p in judged_by) if len(found) > 1), None)
+    if memory.purposes.count(CRITIC) < 2 or search is None:
+        return None
+    return probability_of_lead(actor, search)
+
+
+def is_clear(probability: float | None) -> bool:
+    """Whether a lead is more than likely."""
+    return probability is not None and probability >= CLEAR
+
+
+def makes_progress(memory: Memory) -> bool:
+    """Whether the latest rollouts of the search are clearly better than those before, or at first than its design."""
+    rows = np.flatnonzero([purpose in (EXPLORE, CHECK, DISTILLED) for purpose in memory.purposes])
+    if len(rows) < COMPARED_WINDOW // 2:
+        return False
+    if len(rows) < COMPARED_WINDOW:
+        latest, before = rows, find_rows(memory, DESIGN)
+    else:
+        newer = min(len(rows) // 2, COMPARED_WINDOW)
+        latest, before = rows[-newer:], rows[:-newer][-COMPARED_WINDOW:]
+    return is_clear(probability_of_lead(memory.returns[latest], memory.returns[before]))
+
+
+def needs_check(state: State) -> bool:
+    """Whether rollouts must decide between search and actor; not where the actor is below even perturbed policies."""
+    lead = lead_of_actor(state.memory, (EXPLORE,))
+    return lead is None or lead >= 1 - ALMOST_SURE
+
+
+def recent_returns(memory: Memory, *purposes: str) -> np.ndarray:
+    """The latest returns of some purposes: of `JUDGED_WINDOW` rollouts, two at least, `COMPARED_WINDOW` at most.
 
     A source that is seldom rolled out changes meanwhile. So few of its rollouts count, they say little, and it is
     rolled out more often until they say more.
 
     Args:
         memory: every rollout.
-        purpose: such as `critic`.
+        purposes: such as `critic`.
     """
-    rows = find_rows(memory, purpose)
+    rows = np.flatnonzero([purpose in purposes for purpose in memory.purposes])
     recent = int(np.sum(rows >= memory.size - JUDGED_WINDOW))
     return memory.returns[rows[-min(max(recent, 2), COMPARED_WINDOW) :]]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 
-from ddopg.config import Config
+from ddopg.config import Config, CriticConfig
 from ddopg.core import critic as critics
 from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import draw_seed
@@ -14,7 +16,7 @@ from ddopg.core.transitions import Transitions, collect_transitions
 from ddopg.policies import Policy
 
 MAX_UPDATES = 2**14  # per rollout
-EARLY_GAIN = 4.0  # times as many updates per step while data are few
+EARLY_GAIN = 8.0  # times as many updates per step while data are few
 EARLY_UPDATES = 2**13  # over the steps so far: what an update per step falls with, down to `critic.updates`
 FIRST_GAIN = 0.1  # of the actor's output layer at first: it begins in the middle of its range
 
@@ -41,7 +43,8 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
         not a finite number.
     """
     critic, new = state.critic, state.memory.trajectories[-1:]
-    transitions = collect_transitions(state.memory, config.critic.discount)
+    settings = within_episode(config.critic, new[0].horizon)
+    transitions = collect_transitions(state.memory, settings.discount)
     if not transitions.number:
         return critic
     if critic is None:
@@ -50,11 +53,21 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
         critic,
         transitions,
         draw_seed(state.seed, state.memory.size, "critic"),
-        count_updates(sum(t.length for t in new), int(transitions.steps), config.critic.updates),
+        count_updates(sum(t.length for t in new), int(transitions.steps), settings.updates),
         policy,
-        config.critic,
+        settings,
     )
     return after if all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(after)) else state.critic
+
+
+def within_episode(config: CriticConfig, horizon: int) -> CriticConfig:
+    """The same settings with γ ≤ 1 − 1/H: the critic looks no further ahead than an episode can last.
+
+    Args:
+        config: with the discount γ of long episodes.
+        horizon: H, the longest episode.
+    """
+    return replace(config, discount=min(config.discount, 1 - 1 / max(horizon, 2)))
 
 
 def count_updates(new: int, stored: int, rate: float) -> int:

@@ -44,20 +44,20 @@ OURS = ("ddopg-paper", "ddopg-released")
 SEARCHES = ("cmaes", "ars", "random", "cmaes-mlp", "ars-mlp", "random-mlp")
 
 SETTINGS = (
-    Part(("ddopg", *SEARCHES), _make_budgets(20_000, 50_000, 200_000)),
+    Part(("ddopg-trajectory", *SEARCHES), _make_budgets(20_000, 50_000, 200_000)),
     Part((*OURS, *GRADIENTS), _make_budgets(100_000, 200_000, 500_000)),
     Part(("sac", "sac-tuned"), _make_budgets(30_000, 50_000, 100_000), runs.SEEDS[:5]),
 )
 """The slow learners' budgets are long enough to see their end, SAC's and ours what they need."""
 
 QUICK = (
-    Part(("ddopg", "cmaes", "ars", "random"), {"cartpole": 2_000}, runs.SEEDS[:2], 20),
+    Part(("ddopg-trajectory", "cmaes", "ars", "random"), {"cartpole": 2_000}, runs.SEEDS[:2], 20),
     Part((*OURS, *GRADIENTS[:3]), {"cartpole": 10_000}, runs.SEEDS[:2], 20),
     Part(("sac-tuned",), {"cartpole": 1_000}, runs.SEEDS[:2], 20),
 )
 
 PAPER = {
-    "ddopg": Look("DD-OPG, our default", RED, "-", 2.4),
+    "ddopg-trajectory": Look("DD-OPG, preset trajectory", RED, "-", 2.4),
     "ddopg-released": Look("DD-OPG as released", PINK),
     "ddopg-paper": Look("DD-OPG of the paper", BLACK, "-", 1.8),
     "reinforce-paper": Look("REINFORCE", BLUE),
@@ -65,7 +65,7 @@ PAPER = {
     "ppo-paper": Look("PPO", GREEN),
 }
 IN_PARAMETER_SPACE = {
-    "ddopg": PAPER["ddopg"],
+    "ddopg-trajectory": PAPER["ddopg-trajectory"],
     "cmaes": Look("CMA-ES", BLUE),
     "ars": Look("ARS", GREEN),
     "random": Look("random search", ORANGE),
@@ -74,7 +74,7 @@ IN_PARAMETER_SPACE = {
     "random-mlp": Look("random, network", ORANGE, ":"),
 }
 IN_ACTION_SPACE = {
-    "ddopg": PAPER["ddopg"],
+    "ddopg-trajectory": PAPER["ddopg-trajectory"],
     "reinforce-tuned": Look("REINFORCE, tuned", BLUE),
     "trpo-tuned": Look("TRPO, tuned", ORANGE),
     "ppo-tuned": Look("PPO, tuned", GREEN),

@@ -102,7 +102,7 @@ def make_cartpole(seed: int, targets: int, spread: float, steps: int, pool: int,
         episodes: of the truth, for each policy to judge.
     """
     env = make("cartpole")
-    agent = DDOPG(env, seed=seed).learn(steps)
+    agent = DDOPG(env, seed=seed, preset="trajectory").learn(steps)
     policy, best = agent.policy, agent.state.incumbent.theta
     rng = make_rng(seed, 0, f"bias cartpole {spread:g}")
     thetas, judged = (

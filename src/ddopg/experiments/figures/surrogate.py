@@ -79,7 +79,7 @@ def run(data: Path, quick: bool, execute: Execute, quiet: bool) -> list[Failed]:
 def compute_section(settings: Settings) -> dict[str, Any]:
     """Compute everything that is drawn, as plain numbers."""
     env = make(settings.env)
-    agent = DDOPG(env, seed=settings.seed).learn(settings.steps)
+    agent = DDOPG(env, seed=settings.seed, preset="trajectory").learn(settings.steps)
     policy, best = agent.policy, agent.state.incumbent.theta
     towards = draw_direction(settings.seed, policy.size)
     x = np.linspace(-settings.extent, settings.extent, settings.points)

@@ -68,12 +68,24 @@ RANGES: Space = {
     "annealing.episodes": Range(3.0, 100.0),
     "search.fisher_damping": Range(0.01, 1.0),
     "search.saturation_penalty": Range(0.05, 5.0),
+    "critic.updates": Range(0.5, 8.0),
+    "critic.learning_rate": Range(1e-4, 3e-3),
+    "critic.discount": Range(0.9, 0.999, log=False),
     "discount": Range(0.9, 1.0, log=False),
 }
 """`part.field` → where it is searched unless a file says otherwise."""
 
 USUAL = {
     "default": (
+        "exploration.noise",
+        "exploration.random",
+        "surrogate.penalty",
+        "search.learning_rate",
+        "critic.updates",
+        "critic.learning_rate",
+        "critic.discount",
+    ),
+    "trajectory": (
         "exploration.noise",
         "exploration.random",
         "surrogate.ess_share",
