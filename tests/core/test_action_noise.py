@@ -107,7 +107,7 @@ def test_another_process_plays_the_same_noise():
 
 def ask_for_noise(agent):
     """The first proposal with noise: the actor's rollouts begin with one as it is."""
-    agent.learn(total_episodes=4)
+    agent.learn(total_episodes=8)
     while not agent.ask()[0].noise:
         agent.learn(total_episodes=1)
     (proposal,) = agent.pending

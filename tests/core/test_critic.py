@@ -412,7 +412,7 @@ class TestShare:
         for rollouts, kept in ((30, 1), (3 * EXPERIENCED, 1), (6 * EXPERIENCED, 0.5), (999, 0)):
             state = self.state_of(random=[0.0] * (rollouts - 16), check=[1.0] * 8, critic=[9.0] * 8)
             expected = max(kept * SEARCH_KEEPS, LEAST_SHARE)
-            assert search_keeps(state.memory) == pytest.approx(expected)
+            assert search_keeps(state) == pytest.approx(expected)
             assert critic_share(state) == pytest.approx(1 - expected)
 
     def test_a_search_of_few_rollouts_keeps_a_half(self):
@@ -458,7 +458,7 @@ class TestShare:
     def test_of_a_source_that_is_seldom_rolled_out_the_last_two_rollouts_speak(self):
         long_ago = {"critic": [-9.0] * 6 + [9.0] * 2, "explore": [0.0] * JUDGED_WINDOW, "check": [0.0] * 8}
         assert critic_share(self.state_of(**long_ago)) == pytest.approx(
-            1 - search_keeps(self.state_of(**long_ago).memory)
+            1 - search_keeps(self.state_of(**long_ago))
         )
         lately = long_ago | {"explore": [0.0]}
         assert critic_share(self.state_of(**lately)) == LEAST_SHARE

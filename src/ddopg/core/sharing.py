@@ -58,7 +58,7 @@ def critic_share(state: State) -> float:
     lead = lead_of_actor(state.memory)
     if lead is None:
         return 0.5
-    most = 1 - search_keeps(state.memory)
+    most = 1 - search_keeps(state)
     if count_of_search(state.memory.purposes) < YOUNG:
         most = 0.5
     elif makes_progress(state.memory):
@@ -66,12 +66,12 @@ def critic_share(state: State) -> float:
     return float(np.clip(lead, LEAST_SHARE, most))
 
 
-def search_keeps(memory: Memory) -> float:
+def search_keeps(state: State) -> float:
     """The least share of the search where the actor leads: it falls as one over the experience, to `LEAST_SHARE`.
 
     A search that is still behind after many episodes' worth of steps has had its chance.
     """
-    episodes = sum(t.length for t in memory.trajectories) / memory.trajectories[0].horizon
+    episodes = max(state.steps, 1) / state.memory.trajectories[0].horizon
     return max(LEAST_SHARE, SEARCH_KEEPS * min(1.0, EXPERIENCED / episodes))
 
 
