@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from default import area, line, paired_difference
+from trajectory import area, line, paired_difference
 
 from ddopg.experiments.figures import history, lengthscale, runs, temperature
 from ddopg.experiments.figures.ablation import ENV, name_method

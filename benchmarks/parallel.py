@@ -74,7 +74,7 @@ def clocked(place):
 
 def overhead(task):
     """Processor milliseconds of one rollout here, and in a local process with what both processes do for it."""
-    agent, spent = ddopg.DDOPG(task, seed=0), {"here": [], "there": []}
+    agent, spent = ddopg.DDOPG(task, seed=0, preset="trajectory"), {"here": [], "there": []}
     spec, theta = agent._rollout_spec(time_limit=None), np.zeros(agent.policy.size, np.float32)
     with open_runner(Here(1), spec) as here, open_runner(Locally(1), spec) as there:
         for seed in range(OVERHEAD_ROLLOUTS + 2):  # the first two make the environment and fill caches

@@ -12,7 +12,7 @@ import math
 from functools import partial
 from pathlib import Path
 
-from default import PAPER_SEEDS, line, paired_difference
+from trajectory import PAPER_SEEDS, line, paired_difference
 
 from ddopg.config import preset
 from ddopg.experiments.bench import benchmark as bench

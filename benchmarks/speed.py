@@ -146,7 +146,7 @@ def main():
         f"1,000 rollouts × 200 steps of the functional pendulum: {functional['ddopg']:.1f} ms, by hand "
         f"{functional['by hand']:.1f} ms ({functional['ddopg'] / functional['by hand']:.2f})"
     )
-    presets = ("default",) if options.quick else tuple(around.BUDGETS)
+    presets = ("trajectory",) if options.quick else tuple(around.BUDGETS)
     divisions = {
         f"{preset}, {task}": around.division(task, preset)
         for preset in presets

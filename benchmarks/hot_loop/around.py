@@ -22,7 +22,7 @@ from ddopg.rollouts.compiled import find_functions, simulate
 from ddopg.storage import run_store as runs
 
 BUDGETS = {
-    "default": {"cartpole": 6_000, "mountaincar": 20_000, "swimmer": 150_000},
+    "trajectory": {"cartpole": 6_000, "mountaincar": 20_000, "swimmer": 150_000},
     "paper": {"cartpole": 2_000, "mountaincar": 30_000, "swimmer": 90_000},
     "released": {"cartpole": 2_000, "mountaincar": 30_000, "swimmer": 90_000},
 }
@@ -102,7 +102,7 @@ def _rate(play, seconds):
     return round(best)
 
 
-def division(task, preset="default"):
+def division(task, preset="trajectory"):
     """Milliseconds of an iteration with a run store, by what they are spent on; medians of the second two thirds.
 
     `around` is what is neither rollout nor search.
