@@ -1,9 +1,9 @@
 """How an iteration grows with the memory: `python benchmarks/growth.py` writes growth/results.json and a plot.
 
-Swimmer's sizes (1,000 steps, 13 observations, 2 actions), the preset `trajectory` and its run store, at 100, 1,000 and
-10,000 stored rollouts. The rollouts are random walks: what is measured does not depend on what they show. Each size
-is a process of its own, so that its memory can be read. Medians of the wall clock, in milliseconds, in the best of
-three rounds: the machine itself is slower at times.
+Swimmer's sizes (1,000 steps, 13 observations, 2 actions), the preset `trajectory` and its run store, at 100, 1,000
+and 10,000 stored rollouts. The rollouts are random walks: what is measured does not depend on what they show. Each
+size is a process of its own, so that its memory can be read. Medians of the wall clock, in milliseconds, in the best
+of three rounds: the machine itself is slower at times.
 
     python benchmarks/growth.py [--sizes 100 1000 10000] [--redraw]
 """

@@ -1,8 +1,8 @@
 """What the run store costs: `python benchmarks/store.py` writes benchmarks/store/results.json and prints it.
 
-Cartpole with the preset `trajectory`. First one run with the store and one without; then stores of 100, 1,000 and 10,000
-rollouts: how long it takes to open and resume them, and to tell one more. Medians; milliseconds on the wall, and of
-the processor where the name says so (on a busy machine they differ).
+Cartpole with the preset `trajectory`. First one run with the store and one without; then stores of 100, 1,000 and
+10,000 rollouts: how long it takes to open and resume them, and to tell one more. Medians; milliseconds on the wall,
+and of the processor where the name says so (on a busy machine they differ).
 """
 
 import json

@@ -79,7 +79,7 @@ def find_best(memory: Memory, purpose: str, successor: np.ndarray | None = None)
 
     Args:
         memory: every rollout.
-        purpose: of those that count, `check` or `critic`.
+        purpose: of those that count: `check`, `critic` or `distilled`.
         successor: what the policy has become since, (D,): it stands for the newest rollout, where that is chosen.
 
     Returns:

@@ -30,9 +30,7 @@ class Proposal(NamedTuple):
     number: int
     theta: np.ndarray  # (D,)
     seed: int
-    purpose: str = (
-        EXPLORE  # or "design", "random", "check" (of the average), "distilled", "critic", "noisy", "added"
-    )
+    purpose: str = EXPLORE  # or another of the purposes above, or "random"
     noise: tuple[float, ...] = ()  # (A,) deviation of the noise on the raw output; empty for none
 
 
