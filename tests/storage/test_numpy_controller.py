@@ -10,7 +10,7 @@ import pytest
 
 import ddopg
 from ddopg import numpy_controller
-from ddopg.controllers import Parameter, black_box, controller, linear_feedback, low_passed
+from ddopg.controllers import Parameter, controller, gain_scheduled, linear_feedback, low_passed
 from ddopg.errors import ArtefactError
 from ddopg.policies import limited
 from ddopg.storage.numpy_form import to_numpy
@@ -24,12 +24,14 @@ MEMORIES = ["pid", "oscillator", "movement primitive", "rate limit", "low pass"]
 def make_any(name):
     if name == "linear feedback":
         return linear_feedback(4, 2)
+    if name == "gain scheduling":
+        return gain_scheduled(4, 2, variable=1, points=(-1.0, 0.0, 0.6))
     if name == "low pass":
         return low_passed(limited(make_any("linear feedback"), LOW, HIGH), steps=2.0)
     return make(name)
 
 
-@pytest.mark.parametrize("name", [*MEMORIES, "linear feedback"])
+@pytest.mark.parametrize("name", [*MEMORIES, "linear feedback", "gain scheduling"])
 def test_its_episode_is_that_of_predict(name, tmp_path):
     trained = trained_with(make_any(name))
     act = numpy_controller.load(to_numpy(trained, tmp_path / "policy.json")).begin()
@@ -105,9 +107,6 @@ def test_what_cannot_be_written_is_said_in_words(tmp_path):
     with pytest.raises(ArtefactError, match="cannot be written for NumPy: it has the operation sort"):
         to_numpy(trained_with(policy), tmp_path / "policy.json")
     assert not (tmp_path / "policy.json").exists()
-    box = black_box([Parameter("gain", 0.1, scale=0.1)], lambda p, seen: [0.0, 0.0], 4, 2)
-    with pytest.raises(ArtefactError, match="black box"):
-        to_numpy(trained_with(box), tmp_path / "policy.json")
 
 
 def test_the_command_exports_it(tmp_path, capsys):

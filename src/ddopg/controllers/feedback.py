@@ -110,11 +110,18 @@ def gain_scheduled(
     ]
 
     def act(p: Any, observation: Any) -> Any:
-        gains = p.reshape(len(at), -1)
-        now = jnp.stack([jnp.interp(observation[variable], at, gains[:, i]) for i in range(gains.shape[1])])
-        return now.reshape(shape) @ observation
+        gains = _point_shares(observation[variable], at) @ p.reshape(len(at), -1)
+        return gains.reshape(shape) @ observation
 
     return from_vector(declared, act, (observation_size, action_size))
+
+
+def _point_shares(z: Any, points: np.ndarray) -> Any:
+    """How much each point counts at z: linear between two neighbours, the nearest alone beyond the ends."""
+    # Not `jnp.interp`, which searches in a loop: `numpy_controller.py` has none.
+    passed = jnp.clip((z - points[:-1]) / np.diff(points), 0.0, 1.0)
+    ones, zeros = jnp.ones(1, passed.dtype), jnp.zeros(1, passed.dtype)
+    return jnp.concatenate([ones, passed]) - jnp.concatenate([passed, zeros])
 
 
 def _spread(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
