@@ -100,11 +100,15 @@ class TestLearning:
         assert agent.state.memory.size == 1
         assert ddopg.evaluate(agent, episodes=2).shape == (2,)
 
-    def test_onnx_says_that_it_cannot_hold_one(self, tmp_path):
-        with pytest.raises(ArtefactError, match="black box"):
-            ddopg.deploy.to_onnx(
-                ddopg.DDOPG(Follow(), policy=PLAIN, preset="trajectory").incumbent, tmp_path / "p.onnx"
-            )
+    @pytest.mark.parametrize(
+        ("write", "form"),
+        [(ddopg.deploy.to_onnx, "ONNX"), (ddopg.deploy.to_numpy, "a file for NumPy")],
+    )
+    def test_no_written_form_can_hold_one_and_the_message_says_so(self, write, form, tmp_path):
+        trained = ddopg.DDOPG(Follow(), policy=PLAIN, preset="trajectory").incumbent
+        with pytest.raises(ArtefactError, match=f"black box, .* not written as {form}; take the parameters"):
+            write(trained, tmp_path / "policy")
+        assert not (tmp_path / "policy").exists()
 
 
 class TestReturnsAlone:

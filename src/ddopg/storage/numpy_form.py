@@ -22,7 +22,7 @@ from ddopg.core.answers import float32_bounds
 from ddopg.core.replay import begin, respond
 from ddopg.errors import ArtefactError, require
 from ddopg.numpy_controller import FORMAT, OPERATIONS
-from ddopg.storage.policy_file import TrainedPolicy, describe
+from ddopg.storage.policy_file import TrainedPolicy, describe, require_written_form
 from ddopg.support.compilation import in_float32
 from ddopg.support.files import write_atomically
 
@@ -65,12 +65,7 @@ def to_numpy(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
         'policy.json'
     """
     policy, problem = trained.policy, trained.problem
-    require(
-        policy.black_box is None,
-        "this policy is a black box, which can be called and not written as a file for NumPy; take the parameters "
-        "(`trained.parameters`) and your own controller",
-        ArtefactError,
-    )
+    require_written_form(policy, "a file for NumPy")
     theta, (low, high) = jnp.asarray(trained.theta, jnp.float32), map(jnp.asarray, float32_bounds(problem))
     state = jnp.asarray(begin(policy, theta), jnp.float32).reshape(-1)
 

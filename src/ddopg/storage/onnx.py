@@ -19,8 +19,8 @@ from jax import Array
 
 from ddopg._version import __version__
 from ddopg.core.answers import float32_bounds
-from ddopg.errors import ArtefactError, MissingPackageError, require
-from ddopg.storage.policy_file import KEY, TrainedPolicy, describe
+from ddopg.errors import ArtefactError, MissingPackageError
+from ddopg.storage.policy_file import KEY, TrainedPolicy, describe, require_written_form
 from ddopg.support.compilation import in_float32
 from ddopg.support.files import write_atomically
 
@@ -55,12 +55,7 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
         'policy.onnx'
     """
     policy, problem = trained.policy, trained.problem
-    require(
-        policy.black_box is None,
-        "this policy is a black box, which can be called and not written as ONNX; take the parameters "
-        "(`trained.parameters`) and your own controller",
-        ArtefactError,
-    )
+    require_written_form(policy, "ONNX")
     try:
         from jax2onnx import to_onnx as convert
     except ImportError as error:

@@ -261,6 +261,16 @@ def require_same_parameters(what: str, stored: tuple[Parameter, ...], policy: Po
     )
 
 
+def require_written_form(policy: Policy, form: str) -> None:
+    """Refuse a black box: it is code that can only be called, and no `form` of a file can hold it."""
+    require(
+        policy.black_box is None,
+        f"this policy is a black box, which can be called and not written as {form}; take the parameters "
+        "(`trained.parameters`) and your own controller",
+        ArtefactError,
+    )
+
+
 def show_parameters(policy: Policy, theta: np.ndarray) -> str:
     """The parameters of a controller with their units, as people read them; empty for a network."""
     units = {each.name: f" {each.unit}" if each.unit else "" for each in policy.parameters}
