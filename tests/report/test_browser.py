@@ -159,6 +159,17 @@ def test_the_parameters_of_a_controller_are_shown_with_their_units_and_a_network
     assert seen.heard == []
 
 
+def test_rollouts_of_the_gaussian_process_are_named_as_such_and_others_are_not(visit):
+    seen = visit()
+    assert "around the centre" in seen.page.inner_text("#rollouts-legend")
+    seen.page.select_option("#run", "5")
+    for legend in ("#rollouts-legend", "#controller-legend"):
+        named = seen.page.inner_text(legend)
+        assert "proposed by the Gaussian process" in named
+        assert "centre" not in named
+    assert "Gaussian process" in seen.page.inner_text("#rollouts-words")
+
+
 def test_the_page_says_how_the_surrogate_of_the_run_differs(visit):
     seen = visit()
     words = seen.page.inner_text("#section-fine")

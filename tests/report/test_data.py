@@ -263,6 +263,10 @@ class TestAController:
     def test_a_network_has_none(self, readings):
         assert controller.describe_controller(readings[0], [0]) == {}
 
+    def test_only_its_run_says_that_a_gaussian_process_proposed_the_rollouts(self, readings):
+        runs = report.collect_data([readings[0], readings[-1]], "now", make_recipe)["runs"]
+        assert [run["by_process"] for run in runs] == [False, True]
+
     def test_a_parameter_at_its_bound_is_said(self, readings):
         high = BALANCE.limits[1]
         state = readings[-1].state

@@ -19,6 +19,7 @@ Recipe = Callable[[Reading], dict[str, Any]]
 
 MOST_ROLLOUTS = 2000  # that are drawn
 LARGEST_VIDEO = 8 * 2**20  # bytes
+BY_PROCESS = "gaussian_process"  # outcome of a turn: the next policy is proposed by a Gaussian process
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
 
@@ -53,6 +54,7 @@ def describe_run(reading: Reading, recipe: Recipe) -> dict[str, Any]:
         "steps": state.steps,
         "rollout_count": state.memory.size,
         "incumbent": round_number(state.incumbent.value),
+        "by_process": any(row.get("outcome") == BY_PROCESS for row in reading.log),
         "rollouts": _describe_rollouts(reading, kept),
         "controller": describe_controller(reading, kept),
         "evaluations": {

@@ -238,7 +238,12 @@ function drawParameters(run) {
 function describeRollouts(run) {
   const { number } = run.rollouts;
   const thin = number.length < run.rollout_count ? ` Of ${text(run.rollout_count)} rollouts, ${text(number.length)} evenly spread ones are drawn.` : "";
-  at("rollouts-words").textContent = `The return of every rollout, by purpose. ${run.config.exploration.noise ? "Rollouts around the centre are perturbed, so they tend to lie below the incumbent." : ""}${thin}`;
+  at("rollouts-words").textContent = `The return of every rollout, by purpose. ${explainExploration(run)}${thin}`;
+}
+
+function explainExploration(run) {
+  if (run.by_process) return "The Gaussian process proposes where it expects an improvement; some proposals lie far below the incumbent.";
+  return run.config.exploration.noise ? "Rollouts around the centre are perturbed, so they tend to lie below the incumbent." : "";
 }
 
 function drawRollouts(run) {
@@ -254,9 +259,14 @@ function drawRollouts(run) {
 }
 
 function namePurpose(run, purpose) {
-  const names = { design: "initial design", explore: run.config.exploration.noise ? "around the centre" : "centre of the search",
+  const names = { design: "initial design", explore: nameExploration(run),
     random: "random policy", check: "re-check of the average", distilled: "linear copy of the actor", critic: "actor of the critic", noisy: "actor of the critic, with noise", added: "added from outside" };
   return names[purpose] || purpose;
+}
+
+function nameExploration(run) {
+  if (run.by_process) return "proposed by the Gaussian process";
+  return run.config.exploration.noise ? "around the centre" : "centre of the search";
 }
 
 function listPurposes(run, list) {
