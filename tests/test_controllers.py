@@ -1,14 +1,15 @@
 """Controllers with declared parameters act in real units, start where the user starts, stay within bounds."""
 
 import gymnasium as gym
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors
 
 import ddopg
-from ddopg.controllers import Parameter, controller
+from ddopg.controllers import Parameter, black_box, controller
 from ddopg.errors import ArtefactError, ConfigError, ObservationError, SpaceError
-from ddopg.policies import custom, limited, make_policy
+from ddopg.policies import custom, limited, linear, make_policy
 from ddopg.rollouts import evaluate, rollout
 from ddopg.support.records import change
 from tests.probes import Follow
@@ -100,6 +101,20 @@ class TestItsActions:
             controller([GAIN], lambda p, s, o: [p["gain"]], 1, 1, initial=lambda p: 0.0)
         with pytest.raises(SpaceError, match="keep its names and shapes"):
             controller([GAIN], lambda p, s, o: (o, [p["gain"]]), 1, 1, initial=lambda p: np.zeros(2))
+
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            FILTERED,
+            controller([GAIN], lambda p, seen: [p["gain"] * seen[3]], 4, 1),
+            black_box([GAIN], lambda p, seen: [p["gain"] * seen[0]], 4, 1),
+            custom(lambda key: jnp.zeros(1), lambda p, seen: p * seen[:1], 4, 1),
+            linear(4, 1),
+        ],
+    )
+    def test_another_number_of_observations_is_refused(self, policy):
+        with pytest.raises(SpaceError, match="made for 4 observations, the observation space has 1"):
+            ddopg.DDOPG(**SPACES, policy=policy, preset="trajectory")
 
 
 class TestTheSearch:

@@ -80,6 +80,7 @@ def black_box(
         parameters=known,
         bind=lambda theta: _play(box, theta),
         black_box=box,
+        observation_size=observation_size,
     )
 
 

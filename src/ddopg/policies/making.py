@@ -32,7 +32,7 @@ def make_policy(
         The policy class, squashed if the configuration says so.
 
     Raises:
-        SpaceError: if the action range cannot be squashed onto, or the network has other actions.
+        SpaceError: if the action range cannot be squashed onto, or the network has other actions or observations.
         ConfigError: if the network is no policy class.
 
     Example:
@@ -43,14 +43,21 @@ def make_policy(
     """
     require(
         network is None or isinstance(network, Policy),
-        f"policy must be a policy class, got {type(network).__name__}; ddopg.policies.custom makes one of two "
-        "functions written with jax.numpy",
+        f"policy must be a policy class, got {type(network).__name__}; ddopg.controllers.controller makes one of "
+        "declared parameters and a function, ddopg.policies.custom one of a network of your own",
     )
     policy = network or mlp(observation_size, len(low), tuple(config.hidden), linear_path=config.linear_path)
     range_ = tuple(map(float, low)), tuple(map(float, high))
     require(
         len(policy.action_scale) == len(low),
         f"the policy has {len(policy.action_scale)} actions, the action space {len(low)}; they must be the same",
+        SpaceError,
+    )
+    # An index beyond an array is no error in JAX, so a controller of another size would act on wrong numbers.
+    require(
+        policy.observation_size in (0, observation_size),
+        f"the policy was made for {policy.observation_size} observations, the observation space has "
+        f"{observation_size}; they must be the same",
         SpaceError,
     )
     if network is not None:

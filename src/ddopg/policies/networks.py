@@ -86,6 +86,7 @@ def mlp(
         linear_params=(observation_size + 1) * action_size if beside else 0,
         bind=partial(_network_at, layers, activation, bool(beside)),
         on_standardised=partial(_see_standardised, layers, observation_size, bool(beside)),
+        observation_size=observation_size,
     )
 
 

@@ -94,7 +94,12 @@ def functional(
     if initial is not None:
         recurrence = _make_recurrence(sizes, apply, unravel, initial)
         return Policy(
-            size, lambda key: zeros, refuse_to_act, (1.0,) * action_size, recurrence=recurrence, width=1
+            size,
+            lambda key: zeros,
+            refuse_to_act,
+            (1.0,) * action_size,
+            recurrence=recurrence,
+            observation_size=observation_size,
         )
     _require_actions(_trace(apply, unravel(zeros), seen), observation_size, action_size)
 
@@ -109,7 +114,9 @@ def functional(
             return np.asarray(compiled(theta, observation))
         return act(theta, observation)
 
-    return Policy(size, lambda key: zeros, act_on_either, (1.0,) * action_size)
+    return Policy(
+        size, lambda key: zeros, act_on_either, (1.0,) * action_size, observation_size=observation_size
+    )
 
 
 def _make_recurrence(

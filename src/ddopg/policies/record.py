@@ -93,6 +93,7 @@ class Policy(NamedTuple):
     on_standardised: Callable[[Any, Any, Any], Any] | None = None
     """(θ, mean (O,), deviation (O,)) → the θ that does on (o − mean) / deviation what θ does on o."""
     home: str = ""  # `module:name` that `import_policy` found it by
+    observation_size: int = 0  # O that it was made for; 0 where that is not known
 
     @property
     def remembers(self) -> bool:
