@@ -44,6 +44,18 @@ class TestTuning:
             ddopg.tune_controller(lambda p: 0.0, POLICY, rollouts=3)
         with pytest.raises(ConfigError, match="at least one rollout"):
             ddopg.tune_controller(Follow(), POLICY, rollouts=0)
+        with pytest.raises(ConfigError, match="number of rollouts must be a whole number, got '10'"):
+            ddopg.tune_controller(Follow(), POLICY, rollouts="10")
+
+    @pytest.mark.parametrize("earned", [None, "high", [1.0, 2.0]])
+    def test_a_function_that_returns_no_number_is_told_so(self, earned):
+        with pytest.raises(ConfigError, match="must return what the rollout earned, one number, got"):
+            ddopg.tune_controller(lambda p: earned, [GAIN], rollouts=3)
+
+    def test_the_result_is_one_line_with_units_and_a_table_in_a_notebook(self):
+        result = ddopg.tune_controller(lambda p: 2.0, [GAIN], rollouts=1)
+        assert repr(result) == "Tuned(parameters='gain = 0.5 1/s', value=2, rollouts=1)"
+        assert "<td>gain = 0.5 1/s</td>" in result._repr_html_()
 
 
 def test_a_failure_counts_as_the_stated_return():

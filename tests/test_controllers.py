@@ -37,6 +37,7 @@ def leaky(p, state, observation):
 
 
 LEAKY = controller([GAIN], leaky, 1, 1, initial=lambda p: 0.0)
+BOX = black_box([GAIN], lambda p, seen: [p["gain"] * seen[0]], 1, 1)
 SPACES = {
     "observation_space": gym.spaces.Box(-np.inf, np.inf, (1,)),
     "action_space": gym.spaces.Box(-2, 2, (1,)),
@@ -102,6 +103,15 @@ class TestItsActions:
         with pytest.raises(SpaceError, match="keep its names and shapes"):
             controller([GAIN], lambda p, s, o: (o, [p["gain"]]), 1, 1, initial=lambda p: np.zeros(2))
 
+    @pytest.mark.parametrize("make_of", [controller, black_box])
+    @pytest.mark.parametrize("memory", [False, True])
+    def test_a_name_that_is_not_declared_is_said_beside_those_that_are(self, make_of, memory):
+        def step(p, *seen):
+            return [p["gian"]]
+
+        with pytest.raises(ConfigError, match=r"looks up 'gian', .* declared parameters are gain, offset"):
+            make_of([GAIN, OFFSET], step, 1, 1, initial=(lambda p: 0.0) if memory else None)
+
     @pytest.mark.parametrize(
         "policy",
         [
@@ -162,6 +172,16 @@ class TestWhatIsKept:
         proposal = agent.ask()[0]
         assert proposal.parameters["gain"] == 0.5
         assert "offset = 0.1" in repr(proposal)
+
+    @pytest.mark.parametrize(
+        ("policy", "rest"),
+        [(OWN, ""), (LEAKY, ", memory=True"), (BOX, ", black_box=True")],
+    )
+    def test_the_class_shows_its_start_in_one_line(self, policy, rest):
+        others = ", factor = 1, offset = 0.1" if policy is OWN else ""
+        shown = f"'gain = 0.5 1/s{others}'"
+        assert repr(policy) == f"Policy(observations=1, actions=1, parameters={shown}{rest})"
+        assert f"<td>gain = 0.5 1/s{others}</td>" in policy._repr_html_()
 
     def test_a_file_has_them_in_real_units_and_wants_the_same_declaration(self, tmp_path):
         agent = self.agent()

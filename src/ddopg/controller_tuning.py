@@ -13,9 +13,10 @@ import numpy as np
 from ddopg.agent import DDOPG
 from ddopg.config import Config, preset
 from ddopg.controllers import Parameter, returns_only
-from ddopg.errors import ConfigError, require
+from ddopg.errors import ConfigError, require, require_whole
 from ddopg.policies import Policy
 from ddopg.storage.policy_file import TrainedPolicy
+from ddopg.support.showing import show_line, show_table
 
 Play = Callable[[dict[str, float]], float]
 """Parameters by name → the return of one rollout with them."""
@@ -36,6 +37,16 @@ class Tuned(NamedTuple):
     history: list[tuple[dict[str, float], float]]  # parameters and return of every rollout, in order
     agent: DDOPG  # the learner, to look at or to go on with
     trained: TrainedPolicy  # the controller with these parameters, to act or to be saved
+
+    def __repr__(self) -> str:
+        return show_line("Tuned", self._facts())
+
+    def _repr_html_(self) -> str:
+        return show_table("Tuned", self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        shown = self.trained.policy.show(self.trained.theta)
+        return {"parameters": shown, "value": self.value, "rollouts": len(self.history)}
 
 
 def tune_controller(
@@ -64,7 +75,8 @@ def tune_controller(
         The parameters, what they are worth, and every rollout.
 
     Raises:
-        ConfigError: if target and controller do not fit each other, or the parameters cannot be searched.
+        ConfigError: if target and controller do not fit each other, the parameters cannot be searched, or the
+            function returns no number.
         SpaceError: if the controller does not fit the environment.
 
     Example:
@@ -76,6 +88,7 @@ def tune_controller(
         >>> abs(result.parameters["gain"] - 3.0) < 0.7
         True
     """
+    rollouts = require_whole("the number of rollouts", rollouts)
     require(rollouts >= 1, f"tuning takes at least one rollout, got {rollouts}")
     chosen = config or _without_random_rollouts(preset("trajectory"))
     if isinstance(target, gym.Env | str):
@@ -98,8 +111,16 @@ def tune_controller(
     agent = _make_agent(controller, chosen, seed, run_directory)
     for _ in range(rollouts):
         (proposal,) = agent.ask(1)
-        agent.tell(proposal, float(target(proposal.parameters)))
+        agent.tell(proposal, _require_return(target(proposal.parameters)))
     return _summarise(agent)
+
+
+def _require_return(earned: Any) -> float:
+    try:
+        return float(earned)
+    except (TypeError, ValueError):
+        pass
+    raise ConfigError(f"the function must return what the rollout earned, one number, got {earned!r}")
 
 
 def _without_random_rollouts(config: Config) -> Config:

@@ -11,7 +11,7 @@ from ddopg.core.action_noise import draw_noise
 from ddopg.core.state import Proposal as PureProposal
 from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import TrajectoryError, require
-from ddopg.storage.policy_file import TrainedPolicy, show_parameters
+from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.support.showing import Shown
 
 
@@ -46,7 +46,7 @@ class Proposal(Shown):
 
     def _facts(self) -> dict[str, Any]:
         about = {"number": self.number, "purpose": self.purpose}
-        size: Any = show_parameters(self._trained.policy, self.theta) or len(self.theta)
+        size: Any = self._trained.policy.show(self.theta) or len(self.theta)
         return about | {"parameters": size, "seed": self.seed}
 
     def act(self, observation: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ddopg.controllers.declared import from_vector
+from ddopg.controllers.declared import call_step, from_vector
 from ddopg.errors import SpaceError, require
 from ddopg.parameters import (
     Parameter,
@@ -51,7 +51,7 @@ def black_box(
         The policy class; its actions are clipped to the action range.
 
     Raises:
-        ConfigError: if the parameters cannot be searched.
+        ConfigError: if the parameters cannot be searched, or `step` looks up another.
         SpaceError: if `step` does not give `action_size` finite numbers at the start.
 
     Example:
@@ -166,9 +166,9 @@ def _make_box(
 
     def advance(theta: np.ndarray, state: Any, observation: np.ndarray) -> tuple[Any, np.ndarray]:
         if initial is None:
-            action = step(read(theta), observation)
+            action = call_step(step, read(theta), observation)
         else:
-            state, action = step(read(theta), state, observation)
+            state, action = call_step(step, read(theta), state, observation)
         return state, np.asarray(action, np.float32).reshape(-1)
 
     box = BlackBox(lambda theta, seen: None, begin, advance, memory=initial is not None)

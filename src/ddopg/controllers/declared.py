@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ddopg.errors import ConfigError
 from ddopg.parameters import Parameter, check_parameters, decode_parameters, free_parameters
 from ddopg.policies import Policy, functional
 from ddopg.support.compilation import in_float32
@@ -41,7 +42,7 @@ def controller(
         The policy class. Its parameters θ are search coordinates: 0 is the start, 1 one scale away from it.
 
     Raises:
-        ConfigError: if the parameters cannot be searched.
+        ConfigError: if the parameters cannot be searched, or `step` looks up another.
         SpaceError: if `step` does not give `action_size` numbers, or a state of another shape.
 
     Example:
@@ -62,10 +63,10 @@ def controller(
         return {name: vector[i] for i, name in enumerate(names)}
 
     def plain_step(vector: Any, observation: Any) -> Any:
-        return as_action(step(by_name(vector), observation))
+        return as_action(call_step(step, by_name(vector), observation))
 
     def step_with_state(vector: Any, state: Any, observation: Any) -> Any:
-        answer = step(by_name(vector), state, observation)
+        answer = call_step(step, by_name(vector), state, observation)
         if not isinstance(answer, tuple) or len(answer) != 2:
             return answer  # which `functional` refuses in words
         return answer[0], as_action(answer[1])
@@ -115,6 +116,16 @@ def from_vector(
 
     policy = functional((size, *sizes), step, unravel, initial)
     return policy._replace(parameters=known, squash=squash)
+
+
+def call_step(step: Callable[..., Any], values: dict[str, Any], *arguments: Any) -> Any:
+    """Call a user's `step`; a name that it looks up in vain is said in words, beside those that are declared."""
+    try:
+        return step(values, *arguments)
+    except KeyError as error:
+        raise ConfigError(
+            f"step looks up {error}, which is not there; the declared parameters are {', '.join(values)}"
+        ) from error
 
 
 def as_action(answer: Any) -> jax.Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ddopg.parameters import Parameter, decode_parameters, search_limits
 from ddopg.support.compilation import in_float32
+from ddopg.support.showing import show_line, show_table
 
 Step = Callable[[Any, Any, Any], tuple[Any, Any]]
 """(θ, state (S,), observation (O,)) → (state (S,), action (A,))."""
@@ -95,6 +96,21 @@ class Policy(NamedTuple):
     home: str = ""  # `module:name` that `import_policy` found it by
     observation_size: int = 0  # O that it was made for; 0 where that is not known
 
+    def __repr__(self) -> str:
+        return show_line("Policy", self._facts())
+
+    def _repr_html_(self) -> str:
+        return show_table("Policy", self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "observations": self.observation_size or None,
+            "actions": len(self.action_scale),
+            "parameters": self.show(np.zeros(self.size)) or self.size,
+            "memory": self.remembers or None,
+            "black_box": self.black_box is not None or None,
+        }
+
     @property
     def remembers(self) -> bool:
         """Whether an action depends on what was seen before."""
@@ -121,6 +137,18 @@ class Policy(NamedTuple):
         """
         values = decode_parameters(self.parameters, np.asarray(theta, np.float64)) if self.parameters else []
         return {each.name: float(value) for each, value in zip(self.parameters, values, strict=True)}
+
+    def show(self, theta: np.ndarray) -> str:
+        """The declared parameters with their units, as people read them.
+
+        Args:
+            theta: the parameters of the search, (D,).
+
+        Returns:
+            One line, such as `kp = 2 N/m, kd = 0.5`; empty for a network.
+        """
+        units = {each.name: f" {each.unit}" if each.unit else "" for each in self.parameters}
+        return ", ".join(f"{name} = {value:.6g}{units[name]}" for name, value in self.describe(theta).items())
 
     @property
     def raw(self) -> Callable[[Any, Any], Any]:

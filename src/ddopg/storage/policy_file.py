@@ -80,7 +80,7 @@ class TrainedPolicy(NamedTuple):
         return show_table("TrainedPolicy", self._facts())
 
     def _facts(self) -> dict[str, Any]:
-        size: Any = show_parameters(self.policy, self.theta) or len(self.theta)
+        size: Any = self.policy.show(self.theta) or len(self.theta)
         return {"environment": self.environment, "parameters": size, **self.note}
 
     def act(self, observation: Any) -> np.ndarray:
@@ -269,12 +269,6 @@ def require_written_form(policy: Policy, form: str) -> None:
         "(`trained.parameters`) and your own controller",
         ArtefactError,
     )
-
-
-def show_parameters(policy: Policy, theta: np.ndarray) -> str:
-    """The parameters of a controller with their units, as people read them; empty for a network."""
-    units = {each.name: f" {each.unit}" if each.unit else "" for each in policy.parameters}
-    return ", ".join(f"{name} = {value:.6g}{units[name]}" for name, value in policy.describe(theta).items())
 
 
 def read_unchecked(path: Path) -> tuple[dict[str, Any], Any]:

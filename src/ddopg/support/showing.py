@@ -29,11 +29,12 @@ def show_table(kind: str, facts: Mapping[str, Any]) -> str:
         facts: name → value.
 
     Example:
-        >>> show_table("Proposal", {"number": 3})
-        '<table><caption>Proposal</caption><tr><th>number</th><td>3</td></tr></table>'
+        >>> show_table("Proposal", {"purpose": "explore"})
+        '<table><caption>Proposal</caption><tr><th>purpose</th><td>explore</td></tr></table>'
     """
     rows = (
-        f"<tr><th>{escape(name)}</th><td>{escape(_format(value))}</td></tr>" for name, value in _known(facts)
+        f"<tr><th>{escape(name)}</th><td>{escape(_format(value, quoted=False))}</td></tr>"
+        for name, value in _known(facts)
     )
     return f"<table><caption>{escape(kind)}</caption>{''.join(rows)}</table>"
 
@@ -56,5 +57,7 @@ def _known(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in facts.items() if value is not None]
 
 
-def _format(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else repr(value)
+def _format(value: Any, quoted: bool = True) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) and not quoted else repr(value)
