@@ -4,6 +4,7 @@ import importlib
 import json
 import operator
 import os
+import re
 import resource
 import shutil
 import signal
@@ -237,7 +238,17 @@ class TestTrain:
     def test_a_number_of_steps_is_whole(self, word, capsys):
         with pytest.raises(SystemExit):
             parse(["train", "cartpole", "--steps", word])
-        assert "--steps" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert f"Error parsing --steps: {word} is no whole number" in said
+        assert "Constructor" not in said
+
+    def test_what_was_reached_is_said_in_whole_lines(self, tmp_path, capsys):
+        options = ["--episodes", "1", "--eval-episodes", "1", "--preset", "trajectory", "--quiet"]
+        assert main(["train", "cartpole", "--out", str(tmp_path / "run"), *options]) == 0
+        _, reached, learnt, *_ = capsys.readouterr().out.splitlines()
+        assert reached.startswith("incumbent: mean return")
+        assert reached.endswith("over 100 fresh episodes")
+        assert re.fullmatch(r"learnt from 1 rollout, \d+ environment steps", learnt)
 
     def test_two_runs_of_the_same_second_have_a_directory_each(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

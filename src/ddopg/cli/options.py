@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -27,23 +28,30 @@ def _parse_count(words: list[str]) -> int:
     try:
         return int(words[0])  # however large: a float would round it
     except ValueError:
-        number = float(words[0])
+        number = _float_or_nan(words[0])
     if not number.is_integer():
         raise ValueError(f"{words[0]} is no whole number")
     return int(number)
 
 
-Count = Annotated[
-    int,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=_parse_count,
-        is_instance=lambda value: isinstance(value, int),
-        str_from_instance=lambda value: [str(value)],
-    ),
-]
+def _float_or_nan(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+COUNTS = tyro.constructors.PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="INT",
+    instance_from_str=_parse_count,
+    is_instance=lambda value: value is None or isinstance(value, int),
+    str_from_instance=lambda value: [str(value)],
+)
+Count = Annotated[int, COUNTS]
 """Steps or episodes; 1e4 is one too."""
+CountIfGiven = Annotated[int | None, COUNTS]
+"""The same with None as its default; as one type, because tyro shows the insides of a union where it fails."""
 
 
 def _parse_seeds(words: list[str]) -> tuple[int, ...]:
@@ -80,9 +88,9 @@ class Train:
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """cartpole, mountaincar, swimmer, swingup, or any Gymnasium id with Box spaces."""
-    steps: Count | None = None
+    steps: CountIfGiven = None
     """Budget in environment steps (10,000 if neither --steps nor --episodes is given)."""
-    episodes: Count | None = None
+    episodes: CountIfGiven = None
     """Budget in rollouts, instead of --steps."""
     seed: int = 0
     """The same seed, options and machine give the same run."""
@@ -128,9 +136,9 @@ class Resume:
 
     directory: Directory
     """The directory of the run."""
-    steps: Count | None = None
+    steps: CountIfGiven = None
     """New budget in environment steps, counted from the beginning of the run; default: the old one."""
-    episodes: Count | None = None
+    episodes: CountIfGiven = None
     """The same in rollouts."""
     env: str | None = None
     """The environment, if it is in a module of yours: a file may not say which module to import."""
@@ -320,7 +328,7 @@ class Bench:
     """Methods to compare."""
     seeds: Seeds = (404, 931, 159, 380, 858, 708, 16, 448, 136, 989)
     """One run per seed; 5200-5209 are ten. Default: the paper's ten."""
-    steps: Count | None = None
+    steps: CountIfGiven = None
     """Budget of every run, in environment steps (10,000 if not given); not with --suite."""
     workers: int | None = None
     """Local processes, one job and one thread each (default 1); with --ray, jobs at a time (default all)."""
@@ -328,7 +336,7 @@ class Bench:
     """Address of a Ray cluster for the jobs, such as auto or HOST:PORT."""
     out: Path = Path("runs/bench")
     """Directory for the records. After a stop, the same command continues."""
-    eval_episodes: Count | None = None
+    eval_episodes: CountIfGiven = None
     """Fresh episodes per evaluation (100 if not given), not used for learning and not counted; not with --suite."""
     quiet: bool = False
     """No progress display."""

@@ -38,6 +38,7 @@ from ddopg.loggers import Logger, Logging, loggers_for
 from ddopg.rollouts.scheduling import OnRay, Place, resolve_place
 from ddopg.rollouts.workers import ray_cluster
 from ddopg.storage import exports
+from ddopg.support.showing import show_count
 from ddopg.support.signals import TimeUp, deadline, shielded, termination_raises
 
 
@@ -194,7 +195,7 @@ def _count_failures(agent: DDOPG) -> str:
     if not agent.failures:
         return ""
     steps = sum(failure.steps for failure in agent.failures)
-    return f"; besides, {len(agent.failures):,} failed rollouts of {steps:,} steps"
+    return f"; besides, {show_count(len(agent.failures), 'failed rollout')} of {show_count(steps, 'step')}"
 
 
 def _report(session: Session) -> None:
@@ -207,9 +208,11 @@ def _report(session: Session) -> None:
     console.print(
         f"\n[bold green]incumbent: mean return {returns.mean():.6g}[/] ± {returns.std():.4g} (sd), worst "
         f"{returns.min():.6g}, over {episodes} fresh episodes\n"
-        f"learnt from {agent.state.memory.size:,} rollouts, {agent.state.steps:,} environment steps"
+        f"learnt from {show_count(agent.state.memory.size, 'rollout')}, "
+        f"{show_count(agent.state.steps, 'environment step')}"
         f"{_count_failures(agent)}",
         highlight=False,
+        soft_wrap=True,  # a terminal wraps by itself, and a file needs no line of 80 characters
     )
     print_parameters(agent.incumbent)
     places = (

@@ -39,6 +39,20 @@ def show_table(kind: str, facts: Mapping[str, Any]) -> str:
     return f"<table><caption>{escape(kind)}</caption>{''.join(rows)}</table>"
 
 
+def show_count(number: int, what: str) -> str:
+    """A number of things in words.
+
+    Args:
+        number: how many.
+        what: one of them.
+
+    Example:
+        >>> show_count(1, "rollout"), show_count(1200, "step")
+        ('1 rollout', '1,200 steps')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 class Shown:
     """An object that shows itself by its facts."""
 
