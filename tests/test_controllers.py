@@ -7,7 +7,7 @@ import pytest
 import safetensors
 
 import ddopg
-from ddopg.controllers import Parameter, black_box, controller
+from ddopg.controllers import Loop, Parameter, black_box, controller, oscillator, pid
 from ddopg.errors import ArtefactError, ConfigError, ObservationError, SpaceError
 from ddopg.policies import custom, limited, linear, make_policy
 from ddopg.rollouts import evaluate, rollout
@@ -102,6 +102,20 @@ class TestItsActions:
             controller([GAIN], lambda p, s, o: [p["gain"]], 1, 1, initial=lambda p: 0.0)
         with pytest.raises(SpaceError, match="keep its names and shapes"):
             controller([GAIN], lambda p, s, o: (o, [p["gain"]]), 1, 1, initial=lambda p: np.zeros(2))
+
+    @pytest.mark.parametrize(
+        "declare",
+        [
+            lambda: controller([GAIN], lambda p, seen: [p["gain"] * seen[4]], 4, 1),
+            lambda: controller([GAIN], lambda p, s, seen: (s, [seen[4]]), 4, 1, initial=lambda p: 0.0),
+            lambda: custom(lambda key: jnp.zeros(1), lambda p, seen: p * seen[np.array([4])], 4, 1),
+            lambda: pid(4, [Loop(4)], dt=0.1, low=[-1], high=[1], kp=GAIN),
+            lambda: oscillator(4, (0,), (4,), low=(-1,), high=(1,)),
+        ],
+    )
+    def test_an_observation_that_is_not_there_is_refused(self, declare):
+        with pytest.raises(SpaceError, match=r"not there \(index 4 .*an observation has 4 numbers, 0 to 3"):
+            declare()
 
     @pytest.mark.parametrize("make_of", [controller, black_box])
     @pytest.mark.parametrize("memory", [False, True])

@@ -119,6 +119,11 @@ class TestPID:
         actions = act_along(policy, np.array([0.0, 1.0], np.float32), PATH)
         np.testing.assert_allclose(actions, -PATH[:, :2] * [1.0, 2.0], atol=1e-5)
 
+    @pytest.mark.parametrize("kp", [1.0, [1.0], [], "kp"])
+    def test_a_gain_that_is_no_parameter_is_refused(self, kp):
+        with pytest.raises(ConfigError, match=r"kp must be one Parameter, such as Parameter\('kp', 2.0"):
+            pid(2, [Loop(0)], dt=0.1, low=[-1], high=[1], kp=kp, kd=Parameter("kd", 1.0, scale=1.0))
+
     def test_what_does_not_fit_is_refused(self):
         with pytest.raises(ConfigError, match="a loop, a low and a high for every action"):
             pid(2, [Loop(0)], dt=0.1, low=[-1, -1], high=[1, 1], kp=Parameter("kp", 1.0, scale=1.0))

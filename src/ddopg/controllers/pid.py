@@ -64,6 +64,7 @@ def pid(
 
     Raises:
         ConfigError: if the numbers of loops, bounds and parameters do not fit, or dt is not positive.
+        SpaceError: if a loop has an observation that is not there.
 
     Example:
         >>> policy = pid(
@@ -110,9 +111,12 @@ def pid(
 
 
 def _per_loop(name: str, given: Gains, number: int) -> list[Parameter]:
-    several = [given] * number if isinstance(given, Parameter) else list(given)
+    together = [given] * number if isinstance(given, Parameter) else given
+    several = list(together) if isinstance(together, Sequence) else []
     require(
-        len(several) == number, f"{name} must be one Parameter, or one per loop, {number}, got {len(several)}"
+        len(several) == number and all(isinstance(each, Parameter) for each in several),
+        f"{name} must be one Parameter, such as Parameter({name!r}, 2.0, bounds=(0.0, 10.0)), or one per loop, "
+        f"{number}; got {given!r}",
     )
     if not isinstance(given, Parameter) or number == 1:
         return several

@@ -44,7 +44,8 @@ def custom(
         The policy class, for `DDOPG(…, policy=…)`.
 
     Raises:
-        SpaceError: if `apply` does not give `action_size` numbers, or a state of another shape.
+        SpaceError: if `apply` does not give `action_size` numbers, or a state of another shape, or reads an
+            observation that is not there.
         ConfigError: if `apply` is not written with `jax.numpy`.
 
     Example:
@@ -83,7 +84,8 @@ def functional(
         The policy class.
 
     Raises:
-        SpaceError: if the action or the state has another shape than it must have.
+        SpaceError: if the action or the state has another shape than it must have, or an observation is read that
+            is not there.
 
     Example:
         >>> functional((1, 2, 1), lambda gain, seen: gain * seen[:1], lambda theta: theta[0]).size
@@ -161,6 +163,7 @@ def _make_recurrence(
 
 def _trace(apply: Callable[..., Any], *arguments: Any) -> Any:
     """What the function gives, by shape; refuse what JAX cannot differentiate, such as code written with NumPy."""
+    _refuse_missing_observations(apply, *arguments)
     try:
         return jax.eval_shape(apply, *arguments)
     except (
@@ -174,6 +177,20 @@ def _trace(apply: Callable[..., Any], *arguments: Any) -> Any:
             "jnp) and jnp.where for if, or take it as it is: ddopg.controllers.black_box. JAX says: "
             f"{str(error).splitlines()[0]}"
         ) from error
+
+
+def _refuse_missing_observations(apply: Callable[..., Any], *arguments: Any) -> None:
+    """An index beyond an array is no error in JAX: it reads the last number. NumPy knows better."""
+    *others, seen = arguments
+    try:
+        jax.eval_shape(lambda *given: apply(*given, np.zeros(seen.shape, np.float32)), *others)
+    except IndexError as error:
+        raise SpaceError(
+            f"the policy reads a number that is not there ({error}); an observation has {len(seen)} numbers, "
+            f"0 to {len(seen) - 1}"
+        ) from error
+    except Exception:  # whatever else is wrong shows with arrays of JAX, which are what counts
+        pass
 
 
 def _require_actions(answer: Any, observation_size: int, action_size: int) -> None:
