@@ -170,6 +170,7 @@ def test_a_robot_without_python_is_tuned_by_files(tmp_path, capsys):
     assert main(["ask", str(run), "--json", *OWN]) == 0
     proposal = json.loads(capsys.readouterr().out)[0]
     assert proposal["parameters"] == {"position": 1.0, "angle": -40.0, "turn": -9.0}
+    assert proposal["units"] == {"position": "N/m", "angle": "N/rad"}
     log = run / "proposals" / "0000" / "rollout.json"
     seen = [[0.0, 0.0, 0.1, 0.0], [0.0, 0.0, 0.2, 0.0]]
     log.write_text(json.dumps({"observations": seen, "actions": [[-4.0], [-8.0]], "rewards": [1.0, 1.0]}))

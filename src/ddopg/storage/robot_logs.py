@@ -69,10 +69,17 @@ def write_proposal(directory: Path, proposal: Proposal, trained: TrainedPolicy) 
         "steps_at_most": problem.horizon,
         "columns_of_the_log": list_columns(problem),
         **({"noise_on_raw_output": proposal.noise} if proposal.noise else {}),
-        **({"parameters": trained.parameters} if trained.parameters else {}),
+        **_describe_parameters(trained),
     }
     write_atomically(place / ABOUT, (json.dumps(about, indent=2) + "\n").encode())
     return place
+
+
+def _describe_parameters(trained: TrainedPolicy) -> dict[str, Any]:
+    """Of a controller: the values, and the units of those that have one."""
+    declared = trained.policy.parameters
+    units = {each.name: each.unit for each in declared if each.unit}
+    return {"parameters": trained.parameters, "units": units} if declared else {}
 
 
 def find_number(path: Path) -> int | None:

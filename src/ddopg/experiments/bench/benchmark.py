@@ -205,7 +205,7 @@ def _format_cells(s: Summary) -> list[str]:
         str(s.runs),
         f"{s.mean:.1f} ± {s.sd:.1f}" if np.isfinite(s.sd) else f"{s.mean:.1f}",
         f"{s.median:.1f}",
-        f"{s.iqm:.1f} [{low:.1f}, {high:.1f}]",
+        f"{s.iqm:.1f} [{low:.1f}, {high:.1f}]" if s.runs > 1 else f"{s.iqm:.1f}",
         f"{s.worst:.1f}",
         "–" if s.solved is None else str(s.solved),
         f"{s.steps:,.0f}" if np.isfinite(s.steps) else "–",
