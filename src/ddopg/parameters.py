@@ -84,6 +84,11 @@ def check_parameters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
         >>> [each.name for each in check_parameters([Parameter("kp", 1, bounds=(0, 4))])]
         ['kp']
     """
+    require(
+        not isinstance(parameters, Parameter | dict),
+        f"parameters are declared as a list of Parameters, got {type(parameters).__name__}; write "
+        "[Parameter('kp', 2.0, bounds=(0.0, 10.0))]",
+    )
     for each in parameters:
         require(
             isinstance(each, Parameter),
@@ -283,10 +288,11 @@ def _coordinate(each: Parameter, value: float) -> float:
 
 def _as_floats(each: Parameter) -> Parameter:
     try:
-        bounds = None if each.bounds is None else (float(each.bounds[0]), float(each.bounds[1]))
+        low, high = (-math.inf, math.inf) if each.bounds is None else each.bounds
+        bounds = None if each.bounds is None else (float(low), float(high))
         scale = None if each.scale is None else float(each.scale)
         return each._replace(start=float(each.start), bounds=bounds, scale=scale)
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(
             f"start, bounds and scale of {each.name!r} must be numbers (bounds two of them), got {each.start!r}, "
             f"{each.bounds!r} and {each.scale!r}: {error}"
@@ -296,12 +302,15 @@ def _as_floats(each: Parameter) -> Parameter:
 def _check(each: Parameter) -> None:
     low, high = each.bounds or (-math.inf, math.inf)
     require(
+        low < high or (each.fixed and low == high),
+        f"the bounds of {each.name} must have low < high, got {low} and {high}",
+    )
+    require(
         math.isfinite(each.start) and low <= each.start <= high,
         f"{each.name} must start at a finite number within its bounds {low} to {high}, got {each.start}",
     )
     if each.fixed:
         return
-    require(low < high, f"the bounds of {each.name} must have low < high, got {low} and {high}")
     if each.is_log:
         require(
             each.start > 0 and (each.bounds is None or low > 0 or (low == 0 and each.scale is not None)),
