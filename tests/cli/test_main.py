@@ -323,8 +323,9 @@ class TestEvaluate:
         assert means[0] != means[1]
 
     def test_for_people_it_is_a_sentence(self, run, capsys):
-        assert main(["evaluate", str(run), "--episodes", "5"]) == 0
-        assert "over 5 fresh episodes" in capsys.readouterr().out
+        for episodes, said in (("5", "over 5 fresh episodes\n"), ("1", "over 1 fresh episode\n")):
+            assert main(["evaluate", str(run), "--episodes", episodes]) == 0
+            assert said in capsys.readouterr().out
 
 
 class TestElsewhere:

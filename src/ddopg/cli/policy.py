@@ -20,6 +20,7 @@ from ddopg.storage import numpy_form, onnx
 from ddopg.storage.exports import find_policy_file
 from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.support.compilation import keep_compiled_programs
+from ddopg.support.showing import show_count
 
 
 def evaluate(command: Evaluate) -> None:
@@ -34,7 +35,7 @@ def evaluate(command: Evaluate) -> None:
         return
     print(
         f"mean return {returns.mean():.6g} ± {returns.std():.4g} (sd), worst {returns.min():.6g}, "
-        f"best {returns.max():.6g}, over {len(returns)} fresh episodes"
+        f"best {returns.max():.6g}, over {show_count(len(returns), 'fresh episode')}"
     )
     print_parameters(trained)
 

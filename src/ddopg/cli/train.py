@@ -207,7 +207,7 @@ def _report(session: Session) -> None:
     console = Console()
     console.print(
         f"\n[bold green]incumbent: mean return {returns.mean():.6g}[/] ± {returns.std():.4g} (sd), worst "
-        f"{returns.min():.6g}, over {episodes} fresh episodes\n"
+        f"{returns.min():.6g}, over {show_count(episodes, 'fresh episode')}\n"
         f"learnt from {show_count(agent.state.memory.size, 'rollout')}, "
         f"{show_count(agent.state.steps, 'environment step')}"
         f"{_count_failures(agent)}",
