@@ -386,13 +386,13 @@ class TestCommand:
         assert any(text in shown for text in (verdict.BETTER, verdict.WORSE, verdict.OPEN, verdict.SAME))
         path = tmp_path / "preset.json"
         told = json.loads(path.read_text())
-        assert told["preset"] == "trajectory"
+        assert told["preset"] == "default"
         assert told["note"]["seeds"] == [7000, 7001]
         assert len(told["note"]["scores"]) == 2
         assert told["note"]["version"] == ddopg.__version__
         assert set(told["changes"]) <= {"exploration.noise", "exploration.random"}
         config = parse(["train", "cartpole", "--config", str(path)]).config
-        assert flatten(to_dict(config)) == flatten(to_dict(preset("trajectory"))) | told["changes"]
+        assert flatten(to_dict(config)) == flatten(to_dict(preset("default"))) | told["changes"]
         if told["changes"]:
             assert told["note"]["fresh_seeds"] == [8000, 8001, 8002, 8003, 8004]
             assert len(bench.read_finished(tmp_path)) == 10
