@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from default import TASKS, find_runs
+from default import FRESH_SEEDS, TASKS, find_runs
 from trajectory import BUDGETS, OTHERS, groups
 
 from ddopg.experiments.bench.stats import SOLVED
@@ -91,10 +91,10 @@ def draw_front(path):
 
 
 def collect(what):
-    """Task → its runs."""
+    """Task → its runs; of the default those with all seeds."""
     if what == "default":
         found = find_runs("report", "env")
-        return {env: found[env,] for env in TASKS if (env,) in found}
+        return {env: found[env,] for env in TASKS if len(found.get((env,), ())) == len(FRESH_SEEDS)}
     budgets = {env: budget for env, (budget, _) in OTHERS.items()} if what == "others" else BUDGETS
     saved = dict(groups("others" if what == "others" else "report", "env", "budget"))
     return {env: saved[env, budget] for env, budget in budgets.items()}
