@@ -65,11 +65,11 @@ def add(memory: Memory, trajectory: Trajectory, discount: float = 1.0, purpose: 
     )
 
 
-def find_rows(memory: Memory, purpose: str) -> np.ndarray:
-    """The rows of all rollouts of one purpose, oldest first.
+def find_rows(memory: Memory, *purposes: str) -> np.ndarray:
+    """The rows of all rollouts of some purposes, oldest first.
 
     Args:
         memory: every rollout.
-        purpose: such as `check`.
+        purposes: such as `check`.
     """
-    return np.flatnonzero([own == purpose for own in memory.purposes])
+    return np.flatnonzero([purpose in purposes for purpose in memory.purposes])

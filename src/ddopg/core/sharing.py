@@ -101,7 +101,7 @@ def is_clear(probability: float | None) -> bool:
 
 def makes_progress(memory: Memory) -> bool:
     """Whether the latest rollouts of the search are clearly better than those before, or at first than its design."""
-    rows = np.flatnonzero([purpose in (EXPLORE, CHECK, DISTILLED) for purpose in memory.purposes])
+    rows = find_rows(memory, EXPLORE, CHECK, DISTILLED)
     if len(rows) < COMPARED_WINDOW // 2:
         return False
     if len(rows) < COMPARED_WINDOW:
@@ -128,7 +128,7 @@ def recent_returns(memory: Memory, *purposes: str) -> np.ndarray:
         memory: every rollout.
         purposes: such as `critic`.
     """
-    rows = np.flatnonzero([purpose in purposes for purpose in memory.purposes])
+    rows = find_rows(memory, *purposes)
     recent = int(np.sum(rows >= memory.size - JUDGED_WINDOW))
     return memory.returns[rows[-min(max(recent, 2), COMPARED_WINDOW) :]]
 
