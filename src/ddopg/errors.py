@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -113,20 +114,74 @@ def require_whole(name: str, value: object) -> int:
     raise ConfigError(f"{name} must be a whole number, got {value!r}")
 
 
+def require_size(name: str, value: object) -> int:
+    """The value as a whole number of at least 1, such as the number of observations.
+
+    Args:
+        name: what the number is, for the message.
+        value: what was given.
+
+    Raises:
+        ConfigError: if it is no whole number, or below 1.
+
+    Example:
+        >>> require_size("observation_size", 4)
+        4
+    """
+    size = require_whole(name, value)
+    require(size >= 1, f"{name} must be at least 1, got {size}")
+    return size
+
+
+def require_function(name: str, function: object, arguments: tuple[str, ...], advice: str = "") -> None:
+    """Refuse what cannot be called with so many arguments; what does not tell its arguments is let through.
+
+    Args:
+        name: what the function is called in the message.
+        function: what was given.
+        arguments: what it is called with.
+        advice: what else may be wrong.
+
+    Raises:
+        ConfigError: if it is no function, or one of other arguments.
+
+    Example:
+        >>> require_function("init", lambda key: [0.0], ("key",))
+    """
+    expected = f"{name} must be a function of ({', '.join(arguments)})"
+    advice = f"; {advice}" if advice else ""
+    require(callable(function), f"{expected}, got {type(function).__name__}{advice}")
+    assert callable(function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise ConfigError(f"{expected}, got one of {signature}: {error}{advice}") from None
+
+
 def require_positive(name: str, value: float) -> None:
     """Raise a `ConfigError` unless 0 < value < ∞."""
-    require(0 < value < math.inf, f"{name} must be finite and greater than 0, got {value}")
+    require(
+        isinstance(value, Real) and 0 < value < math.inf,
+        f"{name} must be finite and greater than 0, got {value!r}",
+    )
 
 
 def require_not_negative(name: str, value: float) -> None:
     """Raise a `ConfigError` unless 0 ≤ value < ∞."""
-    require(0 <= value < math.inf, f"{name} must be finite and at least 0, got {value}")
+    require(
+        isinstance(value, Real) and 0 <= value < math.inf,
+        f"{name} must be finite and at least 0, got {value!r}",
+    )
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for a name that is not in its table, with the nearest valid names."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     advice = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known[:20])}"
     return UnknownNameError(f"there is no {what} called {name!r}; {advice}")
 

@@ -7,7 +7,8 @@ is positive over decades is measured by its logarithm. Only free parameters have
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,17 +86,18 @@ def check_parameters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
         ['kp']
     """
     require(
-        not isinstance(parameters, Parameter | dict),
+        isinstance(parameters, Iterable) and not isinstance(parameters, Parameter | dict),
         f"parameters are declared as a list of Parameters, got {type(parameters).__name__}; write "
         "[Parameter('kp', 2.0, bounds=(0.0, 10.0))]",
     )
-    for each in parameters:
+    several = tuple(parameters)
+    for each in several:
         require(
             isinstance(each, Parameter),
             f"a controller is declared with Parameters, got {type(each).__name__}; write Parameter('kp', 2.0, "
             "bounds=(0.0, 10.0))",
         )
-    known = tuple(_as_floats(each) for each in parameters)
+    known = tuple(_as_floats(each) for each in several)
     names = [each.name for each in known]
     require(
         all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names),
@@ -216,8 +218,15 @@ def encode_parameters(parameters: Sequence[Parameter], values: dict[str, float])
         [1.0]
     """
     by_name = {each.name: each for each in parameters}
+    require(
+        isinstance(values, dict) and all(isinstance(value, Real) for value in values.values()),
+        f"values are numbers by name, such as {{'kp': 2.0}}, got {values!r:.80}",
+    )
     for name, value in values.items():
-        require(name in by_name, f"there is no parameter {name!r}; there are {', '.join(by_name)}")
+        require(
+            name in by_name,
+            f"there is no parameter {name!r}; there are {', '.join(by_name) or 'none declared'}",
+        )
         each = by_name[name]
         low, high = each.bounds or (-math.inf, math.inf)
         require(
@@ -300,6 +309,11 @@ def _as_floats(each: Parameter) -> Parameter:
 
 
 def _check(each: Parameter) -> None:
+    require(
+        isinstance(each.fixed, bool) and isinstance(each.log, bool | None) and isinstance(each.unit, str),
+        f"fixed of {each.name} must be True or False, log too (or None), and unit a text, got {each.fixed!r}, "
+        f"{each.log!r} and {each.unit!r}",
+    )
     low, high = each.bounds or (-math.inf, math.inf)
     require(
         low < high or (each.fixed and low == high),

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ddopg.controllers.arguments import require_policy
 from ddopg.controllers.declared import call_step, from_vector
-from ddopg.errors import SpaceError, require
+from ddopg.errors import SpaceError, require, require_size
 from ddopg.parameters import (
     Parameter,
     check_parameters,
@@ -20,7 +21,7 @@ from ddopg.parameters import (
     free_parameters,
 )
 from ddopg.policies import BlackBox, Policy
-from ddopg.policies.own import refuse_to_act
+from ddopg.policies.own import call_once, check_functions, check_sizes, refuse_to_act
 
 DIFFERENCE = 1e-2  # in scales of a parameter: half the width of a central difference
 
@@ -51,7 +52,8 @@ def black_box(
         The policy class; its actions are clipped to the action range.
 
     Raises:
-        ConfigError: if the parameters cannot be searched, or `step` looks up another.
+        ConfigError: if the parameters cannot be searched, `step` looks up another, or a function has other arguments
+            or raises an error.
         SpaceError: if `step` does not give `action_size` finite numbers at the start.
 
     Example:
@@ -63,10 +65,13 @@ def black_box(
         [0.5]
     """
     known = check_parameters(parameters)
+    check_functions("step", step, initial)
     names, size = [each.name for each in known], len(free_parameters(known))
+    _, observation_size, action_size = check_sizes(size, observation_size, action_size)
     box = _make_box(step, initial, action_size, _remember_last(partial(_by_name, names, known)))
     zeros = np.zeros(size, np.float32)
-    _, first = box.step(zeros, box.initial(zeros), np.zeros(observation_size, np.float32))
+    seen = np.zeros(observation_size, np.float32)
+    _, first = call_once("step", lambda: box.step(zeros, box.initial(zeros), seen))
     require(
         first.shape == (action_size,) and bool(np.isfinite(first).all()),
         f"step must give {action_size} finite numbers for one observation of {observation_size}, got {first}",
@@ -106,7 +111,7 @@ def returns_only(parameters: Sequence[Parameter], context_size: int = 1) -> Poli
         >>> policy.size == len(policy.action_scale)
         True
     """
-    known = check_parameters(parameters)
+    known, context_size = check_parameters(parameters), require_size("context_size", context_size)
     size = len(free_parameters(known))
     policy = from_vector(known, lambda values, seen: jnp.zeros(size), (context_size, size))
 
@@ -134,6 +139,7 @@ def theta_of(policy: Policy, values: dict[str, float]) -> np.ndarray:
         >>> theta_of(returns_only([Parameter("kp", 2.0, bounds=(0.0, 8.0))]), {"kp": 4.0}).tolist()
         [1.0]
     """
+    require_policy(policy)
     return encode_parameters(policy.parameters, values)
 
 
@@ -168,11 +174,27 @@ def _make_box(
         if initial is None:
             action = call_step(step, read(theta), observation)
         else:
-            state, action = call_step(step, read(theta), state, observation)
-        return state, np.asarray(action, np.float32).reshape(-1)
+            state, action = _read_pair(call_step(step, read(theta), state, observation))
+        return state, _read_action(action)
 
     box = BlackBox(lambda theta, seen: None, begin, advance, memory=initial is not None)
     return box._replace(along=_differentiable(box, action_size))
+
+
+def _read_pair(answer: Any) -> tuple[Any, Any]:
+    require(
+        isinstance(answer, tuple | list) and len(answer) == 2,
+        f"a controller with a memory gives two things, (state, action), got {answer!r:.80}",
+        SpaceError,
+    )
+    return answer[0], answer[1]
+
+
+def _read_action(answer: Any) -> np.ndarray:
+    try:
+        return np.asarray(answer, np.float32).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(f"step must give numbers as its action, got {answer!r:.80}: {error}") from error
 
 
 def _differentiable(box: BlackBox, action_size: int) -> Callable[[Any, Any], Any]:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from ddopg.errors import ConfigError
 from ddopg.parameters import Parameter, check_parameters, decode_parameters, free_parameters
 from ddopg.policies import Policy, functional
+from ddopg.policies.own import check_functions
 from ddopg.support.compilation import in_float32
 
 
@@ -42,8 +43,10 @@ def controller(
         The policy class. Its parameters θ are search coordinates: 0 is the start, 1 one scale away from it.
 
     Raises:
-        ConfigError: if the parameters cannot be searched, or `step` looks up another.
-        SpaceError: if `step` does not give `action_size` numbers, or a state of another shape.
+        ConfigError: if the parameters cannot be searched, `step` looks up another, or a function has other arguments
+            or raises an error.
+        SpaceError: if `step` does not give `action_size` numbers, or a state of another shape, or reads an
+            observation that is not there.
 
     Example:
         >>> stiffness = Parameter("stiffness", 2.0, bounds=(0.1, 50.0), unit="N/m")
@@ -57,6 +60,7 @@ def controller(
         {'stiffness': 2.0, 'rest': 0.5}
     """
     known = check_parameters(parameters)
+    check_functions("step", step, initial)
     names = [each.name for each in known]
 
     def by_name(vector: Any) -> dict[str, Any]:
@@ -114,7 +118,7 @@ def from_vector(
         values: jax.Array = decode_parameters(known, theta, jnp)
         return values
 
-    policy = functional((size, *sizes), step, unravel, initial)
+    policy = functional((size, *sizes), step, unravel, initial, "step")
     return policy._replace(parameters=known, squash=squash)
 
 

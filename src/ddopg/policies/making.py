@@ -41,11 +41,7 @@ def make_policy(
         >>> make_policy(PolicyConfig(hidden=(), squash=True), 4, np.array([-1.0]), np.array([1.0])).size
         5
     """
-    require(
-        network is None or isinstance(network, Policy),
-        f"policy must be a policy class, got {type(network).__name__}; ddopg.controllers.controller makes one of "
-        "declared parameters and a function, ddopg.policies.custom one of a network of your own",
-    )
+    require_policy_class(network)
     policy = network or mlp(observation_size, len(low), tuple(config.hidden), linear_path=config.linear_path)
     range_ = tuple(map(float, low)), tuple(map(float, high))
     require(
@@ -63,6 +59,16 @@ def make_policy(
     if network is not None:
         return _bounded_by_choice(network, *range_)
     return squashed(policy, *range_) if config.squash else policy
+
+
+def require_policy_class(given: object) -> None:
+    """Refuse what is no policy class of the user's own, and not None."""
+    require(
+        given is None or isinstance(given, Policy),
+        f"policy must be a policy class, got {type(given).__name__}; ddopg.controllers.controller makes one of "
+        "declared parameters and a function, ddopg.policies.custom one of a network of your own, and "
+        "ddopg.policies.import_policy finds one by its name, 'module:name'",
+    )
 
 
 def _bounded_by_choice(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ddopg.errors import require, require_size
 from ddopg.policies.record import Policy, namespace_of, tanh
 
 
-@cache
 def mlp(
     observation_size: int,
     action_size: int,
@@ -37,12 +37,33 @@ def mlp(
         The policy class; its parameters are all weights and biases, layer by layer, the output's bias last, and K
         before it.
 
+    Raises:
+        ConfigError: if a size is no whole number above 0.
+
     Example:
         >>> mlp(4, 1, hidden=(16, 16)).size
         369
         >>> mlp(4, 1, hidden=(16, 16), linear_path=True).size
         373
     """
+    sizes = require_size("observation_size", observation_size), require_size("action_size", action_size)
+    require(
+        isinstance(hidden, list | tuple),
+        f"hidden must be the units of each hidden layer, such as (16, 16), got {hidden!r}",
+    )
+    units = tuple(require_size("a hidden layer", each) for each in hidden)
+    return _make_network(*sizes, units, activation, linear_path)
+
+
+@cache
+def _make_network(
+    observation_size: int,
+    action_size: int,
+    hidden: tuple[int, ...],
+    activation: Callable[[Any], Any],
+    linear_path: bool,
+) -> Policy:
+    """`mlp`, the same record each time, so that nothing is compiled twice."""
     beside = observation_size if linear_path and hidden else 0  # inputs that the output layer has beside h
     *inner, (last, outputs) = pairwise((observation_size, *hidden, action_size))
     layers = (*inner, (last + beside, outputs))

@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from ddopg.errors import ConfigError, SpaceError, require
+from ddopg.errors import ConfigError, DDOPGError, SpaceError, require, require_function, require_size
 from ddopg.policies.record import Policy, Recurrence
 from ddopg.support.compilation import in_float32
+
+SWAPPED = "init(key) gives the parameters, and apply(parameters, observation) the action: are they swapped?"
 
 
 @in_float32
@@ -46,7 +48,8 @@ def custom(
     Raises:
         SpaceError: if `apply` does not give `action_size` numbers, or a state of another shape, or reads an
             observation that is not there.
-        ConfigError: if `apply` is not written with `jax.numpy`.
+        ConfigError: if a function has other arguments, such as where `init` and `apply` are swapped, if one raises an
+            error, or if `apply` is not written with `jax.numpy`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -59,10 +62,26 @@ def custom(
         >>> policy.size
         1
     """
-    example, unravel = ravel_pytree(init(jax.random.key(0)))
+    require_function("init", init, ("key",), SWAPPED)
+    example, unravel = _read_parameters(init)
     sizes = (len(example), observation_size, action_size)
     answer = functional(sizes, apply, unravel, initial)
     return answer._replace(init=lambda key: ravel_pytree(init(key))[0], squash=squash)
+
+
+def _read_parameters(init: Callable[[jax.Array], Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """The parameters as one vector, and the way back from it."""
+    parameters = call_once("init(key)", init, jax.random.key(0))
+    try:
+        flat, unravel = ravel_pytree(parameters)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"init(key) must give arrays, or a pytree of them: {error}") from error
+    require(
+        len(flat) >= 1,
+        f"init(key) must give at least one parameter to learn, got {parameters!r:.80}",
+        ConfigError,
+    )
+    return flat, unravel
 
 
 def functional(
@@ -70,6 +89,7 @@ def functional(
     apply: Callable[..., Any],
     unravel: Callable[[Any], Any],
     initial: Callable[[Any], Any] | None = None,
+    name: str = "apply",
 ) -> Policy:
     """A policy class from a function of JAX arrays; it starts at θ = 0.
 
@@ -79,6 +99,7 @@ def functional(
             → (state, action).
         unravel: θ (D,) → parameters, in the form that `apply` takes.
         initial: `initial(parameters)` → the state before the first step, any pytree of arrays.
+        name: what the user calls `apply`, for messages.
 
     Returns:
         The policy class.
@@ -86,15 +107,17 @@ def functional(
     Raises:
         SpaceError: if the action or the state has another shape than it must have, or an observation is read that
             is not there.
+        ConfigError: if a size is no whole number above 0, or a function has other arguments or raises an error.
 
     Example:
         >>> functional((1, 2, 1), lambda gain, seen: gain * seen[:1], lambda theta: theta[0]).size
         1
     """
-    size, observation_size, action_size = sizes
+    size, observation_size, action_size = sizes = check_sizes(*sizes)
+    check_functions(name, apply, initial)
     zeros, seen = jnp.zeros(size), jnp.zeros(observation_size)
     if initial is not None:
-        recurrence = _make_recurrence(sizes, apply, unravel, initial)
+        recurrence = _make_recurrence(sizes, apply, unravel, initial, name)
         return Policy(
             size,
             lambda key: zeros,
@@ -103,7 +126,8 @@ def functional(
             recurrence=recurrence,
             observation_size=observation_size,
         )
-    _require_actions(_trace(apply, unravel(zeros), seen), observation_size, action_size)
+    call = f"{name}(parameters, observation)"
+    _require_actions(call, _trace(call, apply, unravel(zeros), seen), sizes)
 
     def act(theta: Any, observation: Any) -> Any:
         each = jnp.vectorize(partial(apply, unravel(theta)), signature="(o)->(a)")
@@ -121,25 +145,62 @@ def functional(
     )
 
 
+def check_sizes(size: int, observation_size: int, action_size: int) -> tuple[int, int, int]:
+    """The sizes (D, O, A) as whole numbers; those of a user are at least 1."""
+    return (
+        size,
+        require_size("observation_size", observation_size),
+        require_size("action_size", action_size),
+    )
+
+
+def check_functions(name: str, apply: object, initial: object = None) -> None:
+    """Refuse functions of other arguments than a controller has, with a memory or without one."""
+    if initial is None:
+        advice = "one with a memory, (parameters, state, observation), needs initial=..."
+        require_function(name, apply, ("parameters", "observation"), advice)
+        return
+    advice = "it gives the state before the first step"
+    require_function("initial", initial, ("parameters",), advice)
+    advice = "with initial=..., it has a memory and gives (state, action)"
+    require_function(name, apply, ("parameters", "state", "observation"), advice)
+
+
+def call_once(call: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the user gives; an error inside it is named, with the call that it came from."""
+    try:
+        return function(*arguments)
+    except DDOPGError:
+        raise
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"{call} raises {type(error).__name__}: {said}; it was called once, "
+            "with the parameters to start with, and zeros where it takes an observation"
+        ) from error
+
+
 def _make_recurrence(
     sizes: tuple[int, int, int],
     apply: Callable[..., Any],
     unravel: Callable[[Any], Any],
     initial: Callable[[Any], Any],
+    name: str,
 ) -> Recurrence:
     """The state, any pytree, as one flat vector; `apply` must keep its shape."""
-    size, observation_size, action_size = sizes
+    size, observation_size, _ = sizes
     zeros, seen = jnp.zeros(size), jnp.zeros(observation_size)
-    example = jax.tree.map(jnp.asarray, initial(unravel(zeros)))
+    example = call_once("initial(parameters)", lambda: jax.tree.map(jnp.asarray, initial(unravel(zeros))))
     flat, unravel_state = ravel_pytree(example)
-    answer = _trace(apply, unravel(zeros), example, seen)
+    call = f"{name}(parameters, state, observation)"
+    answer = _trace(call, apply, unravel(zeros), example, seen)
     require(
         isinstance(answer, tuple) and len(answer) == 2,
         f"a controller with a memory gives two things, (state, action), got {answer}",
         SpaceError,
     )
     after, action = answer
-    _require_actions(action, observation_size, action_size)
+    _require_actions(call, action, sizes)
     first, then = (jax.tree.map(jnp.shape, state) for state in (example, after))
     require(
         first == then,
@@ -161,43 +222,54 @@ def _make_recurrence(
     return Recurrence(len(flat), begin, step)
 
 
-def _trace(apply: Callable[..., Any], *arguments: Any) -> Any:
+def _trace(call: str, apply: Callable[..., Any], *arguments: Any) -> Any:
     """What the function gives, by shape; refuse what JAX cannot differentiate, such as code written with NumPy."""
     _refuse_missing_observations(apply, *arguments)
-    try:
-        return jax.eval_shape(apply, *arguments)
-    except (
-        jax.errors.ConcretizationTypeError,
-        jax.errors.TracerArrayConversionError,
-        jax.errors.TracerIntegerConversionError,
-    ) as error:
-        raise ConfigError(
-            "apply(parameters, observation) must be written with jax.numpy, because the search differentiates it; it "
-            "needs the values of its arguments, as NumPy, float() and if do. Write jnp for np (import jax.numpy as "
-            "jnp) and jnp.where for if, or take it as it is: ddopg.controllers.black_box. JAX says: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
+
+    def trace() -> Any:
+        try:
+            return jax.eval_shape(apply, *arguments)
+        except (
+            jax.errors.ConcretizationTypeError,
+            jax.errors.TracerArrayConversionError,
+            jax.errors.TracerIntegerConversionError,
+        ) as error:
+            raise ConfigError(
+                f"{call} must be written with jax.numpy, because the search differentiates it; it needs the values "
+                "of its arguments, as NumPy, float() and if do. Write jnp for np (import jax.numpy as jnp) and "
+                "jnp.where for if, or take it as it is: ddopg.controllers.black_box. JAX says: "
+                f"{str(error).splitlines()[0]}"
+            ) from error
+
+    return call_once(call, trace)
 
 
 def _refuse_missing_observations(apply: Callable[..., Any], *arguments: Any) -> None:
-    """An index beyond an array is no error in JAX: it reads the last number. NumPy knows better."""
+    """An index beyond an array is no error in JAX: it reads another number. NumPy knows better.
+
+    Nothing is traced, so that NumPy sees the value of every index, also of one that JAX computed.
+    """
     *others, seen = arguments
     try:
-        jax.eval_shape(lambda *given: apply(*given, np.zeros(seen.shape, np.float32)), *others)
+        with np.errstate(all="ignore"):
+            apply(*others, np.zeros(seen.shape, np.float32))
     except IndexError as error:
-        raise SpaceError(
+        require(
+            "out of bounds" not in str(error),
             f"the policy reads a number that is not there ({error}); an observation has {len(seen)} numbers, "
-            f"0 to {len(seen) - 1}"
-        ) from error
+            f"0 to {len(seen) - 1}",
+            SpaceError,
+        )
     except Exception:  # whatever else is wrong shows with arrays of JAX, which are what counts
         pass
 
 
-def _require_actions(answer: Any, observation_size: int, action_size: int) -> None:
+def _require_actions(call: str, answer: Any, sizes: tuple[int, int, int]) -> None:
+    _, observation_size, action_size = sizes
     require(
         getattr(answer, "shape", None) == (action_size,),
-        f"apply(parameters, observation) must give {action_size} numbers for one observation of {observation_size}, "
-        f"got {answer}; let the last layer have {action_size} outputs",
+        f"{call} must give {action_size} numbers for one observation of {observation_size}, got {answer}; let the "
+        f"last layer have {action_size} outputs",
         SpaceError,
     )
 

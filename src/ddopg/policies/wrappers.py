@@ -4,16 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ddopg.errors import SpaceError, require
+from ddopg.errors import ConfigError, SpaceError, require
 from ddopg.policies.record import BlackBox, Policy, Step, namespace_of, tanh
 
+Wrapper = TypeVar("Wrapper", bound=Callable[..., Policy])
 
-@cache
+
+def _checked(wrap: Wrapper) -> Wrapper:
+    """A wrapper that takes any rows of numbers, and gives the same policy for the same ones."""
+    cached = cache(wrap)
+
+    @wraps(wrap)
+    def wrap_checked(policy: Policy, *given: Any, **named: Any) -> Policy:
+        require(
+            isinstance(policy, Policy),
+            f"{wrap.__name__} takes a policy class first, such as a controller or ddopg.policies.linear(...) gives, "
+            f"got {type(policy).__name__}",
+        )
+        rows = {name: _as_row(name, value) for name, value in named.items()}
+        return cached(
+            policy, *(_as_row(f"each bound or scale of {wrap.__name__}", value) for value in given), **rows
+        )
+
+    return cast(Wrapper, wrap_checked)
+
+
+def _as_row(name: str, value: Any) -> tuple[float, ...] | bool:
+    """A row of numbers that can be compared; a choice stays as it is."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return tuple(map(float, value))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{name} must be a row of numbers, such as (-1.0, 1.0), got {value!r:.80}"
+        ) from error
+
+
+@_checked
 def squashed(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:
     """tanh onto the action range: a = mid + half · tanh(policy).
 
@@ -37,7 +70,7 @@ def squashed(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) ->
     return _bounded(policy, low, high, tanh)
 
 
-@cache
+@_checked
 def clipped(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> Policy:
     """[−1, 1] onto the action range, and not beyond: a = mid + half · clip(policy).
 
@@ -61,7 +94,7 @@ def clipped(policy: Policy, low: tuple[float, ...], high: tuple[float, ...]) -> 
     return _bounded(policy, low, high, lambda x: namespace_of(x).clip(x, -1.0, 1.0))
 
 
-@cache
+@_checked
 def limited(policy: Policy, low: tuple[float, ...], high: tuple[float, ...], smooth: bool = False) -> Policy:
     """Actions in their own unit, clipped to the action range: a = min(max(policy, low), high).
 
@@ -76,7 +109,7 @@ def limited(policy: Policy, low: tuple[float, ...], high: tuple[float, ...], smo
         The policy class with the same parameters; its `action_scale` is half the range, where that is finite.
 
     Raises:
-        SpaceError: if a smooth limit is infinite.
+        SpaceError: if there is not one number per action, a low is above its high, or a smooth limit is infinite.
 
     Example:
         >>> import numpy as np
@@ -86,6 +119,13 @@ def limited(policy: Policy, low: tuple[float, ...], high: tuple[float, ...], smo
         >>> policy.act(np.array([2.0, 0.0]), np.array([30.0])).tolist()
         [10.0]
     """
+    require(
+        len(low) == len(high) == len(policy.action_scale)
+        and all(lower <= upper for lower, upper in zip(low, high, strict=True)),
+        f"low and high must have one number per action, {len(policy.action_scale)}, low not above high, got {low} "
+        f"and {high}",
+        SpaceError,
+    )
     if smooth:
         _require_range(low, high)
     low_, high_ = np.asarray(low, np.float32), np.asarray(high, np.float32)
@@ -105,7 +145,7 @@ def limited(policy: Policy, low: tuple[float, ...], high: tuple[float, ...], smo
     )
 
 
-@cache
+@_checked
 def normalised(policy: Policy, centre: tuple[float, ...], scale: tuple[float, ...]) -> Policy:
     """The policy sees (observation − centre) / scale.
 
@@ -201,6 +241,11 @@ def _wrap_black_box(box: BlackBox, outer: Callable[[Any], Any]) -> BlackBox:
 
 
 def _require_range(low: tuple[float, ...], high: tuple[float, ...]) -> None:
+    require(
+        len(low) == len(high),
+        f"low and high must have one number per action, got {low} and {high}",
+        SpaceError,
+    )
     for lower, upper in zip(low, high, strict=True):
         require(
             math.isfinite(lower) and math.isfinite(upper) and lower < upper,
