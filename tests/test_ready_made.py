@@ -127,7 +127,7 @@ class TestPID:
     def test_what_does_not_fit_is_refused(self):
         with pytest.raises(ConfigError, match="a loop, a low and a high for every action"):
             pid(2, [Loop(0)], dt=0.1, low=[-1, -1], high=[1, 1], kp=Parameter("kp", 1.0, scale=1.0))
-        with pytest.raises(ConfigError, match="dt must be positive"):
+        with pytest.raises(ConfigError, match="dt must be finite and greater than 0"):
             pid(2, [Loop(0)], dt=0.0, low=[-1], high=[1], kp=Parameter("kp", 1.0, scale=1.0))
 
 

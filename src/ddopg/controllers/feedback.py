@@ -8,10 +8,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ddopg.controllers.arguments import read_numbers
 from ddopg.controllers.declared import from_vector
-from ddopg.errors import require
+from ddopg.errors import ConfigError, require, require_whole
 from ddopg.parameters import Parameter
 from ddopg.policies import Policy
+from ddopg.policies.own import check_sizes
 
 
 def linear_feedback(
@@ -44,6 +46,7 @@ def linear_feedback(
         >>> policy.describe(policy.init(None))
         {'k[0,0]': -3.0, 'k[0,1]': -1.0}
     """
+    _, observation_size, action_size = check_sizes(0, observation_size, action_size)
     shape = (action_size, observation_size)
     first, unit = _spread("start", start, shape), _spread("scale", scale, shape)
     declared = [
@@ -91,13 +94,14 @@ def gain_scheduled(
         >>> list(policy.describe(policy.init(None)))
         ['k[0,0]@0', 'k[0,1]@0', 'k[0,0]@1', 'k[0,1]@1']
     """
-    at = np.asarray(points, np.float32)
+    _, observation_size, action_size = check_sizes(0, observation_size, action_size)
+    at = read_numbers("points", points)
     require(
-        at.ndim == 1 and len(at) >= 2 and bool(np.all(np.diff(at) > 0)),
+        len(at) >= 2 and bool(np.all(np.diff(at) > 0)),
         f"points must be at least two rising values of the scheduling variable, got {points}",
     )
     require(
-        0 <= variable < observation_size,
+        0 <= require_whole("variable", variable) < observation_size,
         f"variable must be the place of an observation, 0 to {observation_size - 1}, got {variable}",
     )
     shape = (action_size, observation_size)
@@ -127,7 +131,8 @@ def _point_shares(z: Any, points: np.ndarray) -> Any:
 def _spread(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
     try:
         return np.broadcast_to(np.asarray(values, float), shape)
-    except ValueError:
-        given = np.shape(values)
-    require(False, f"{name} must be one number, or {shape} of them (actions, observations), got {given}")
-    raise AssertionError
+    except (TypeError, ValueError):
+        pass
+    raise ConfigError(
+        f"{name} must be one number, or {shape} of them (actions, observations), got {values!r:.80}"
+    )

@@ -12,7 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ddopg.errors import require
+from ddopg.controllers.arguments import read_numbers, require_policy
+from ddopg.errors import require, require_not_negative
 from ddopg.policies import Policy, Recurrence
 from ddopg.policies.own import refuse_to_act
 
@@ -39,6 +40,7 @@ def rate_limited(policy: Policy, change: Sequence[float], rest: Sequence[float] 
         >>> [float(act(np.ones(1, np.float32))[0]) for _ in range(3)]
         [0.25, 0.5, 0.75]
     """
+    require_policy(policy)
     largest = _one_per_action("change", change, policy)
     require(bool((largest > 0).all()), f"the largest change per step must be positive, got {change}")
 
@@ -70,7 +72,8 @@ def low_passed(policy: Policy, steps: float, rest: Sequence[float] | None = None
         >>> [float(act(np.ones(1, np.float32))[0]) for _ in range(3)]
         [0.5, 0.75, 0.875]
     """
-    require(steps >= 0, f"the time constant must not be negative, got {steps}")
+    require_policy(policy)
+    require_not_negative("the time constant", steps)
     return _following(policy, lambda before, action: before + (action - before) / (1 + steps), rest)
 
 
@@ -117,6 +120,6 @@ def _following(policy: Policy, follow: Callable[[Any, Any], Any], rest: Sequence
 
 
 def _one_per_action(name: str, values: Sequence[float], policy: Policy) -> np.ndarray:
-    numbers, size = np.asarray(values, np.float32), len(policy.action_scale)
+    numbers, size = read_numbers(name, values), len(policy.action_scale)
     require(numbers.shape == (size,), f"{name} must be one number per action, {size}, got {values}")
     return numbers

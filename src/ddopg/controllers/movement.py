@@ -8,8 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ddopg.controllers.arguments import read_places, require_parameter
 from ddopg.controllers.declared import from_vector
-from ddopg.errors import require
+from ddopg.errors import require, require_whole
 from ddopg.parameters import Parameter
 from ddopg.policies import Policy
 
@@ -54,15 +55,18 @@ def movement_primitive(
         >>> policy.size
         4
     """
-    number = len(positions)
-    require(number == len(velocities), f"a velocity for every position, got {number} and {len(velocities)}")
+    seen, moving = read_places("positions", positions), read_places("velocities", velocities)
+    number = len(seen)
+    require(number == len(moving), f"a velocity for every position, got {number} and {len(moving)}")
+    bumps, duration = require_whole("bumps", bumps), require_whole("duration", duration)
     require(
         bumps >= 2 and duration >= 1,
         f"a movement has at least 2 bumps and 1 step, got {bumps} and {duration}",
     )
+    for name, given in {"weight": weight, "stiffness": stiffness, "damping": damping}.items():
+        require_parameter(name, given)
     declared = [weight._replace(name=f"{weight.name}[{j},{k}]") for j in range(number) for k in range(bumps)]
     centres = np.linspace(0, 1, bumps, dtype=np.float32)
-    seen, moving = np.asarray(positions), np.asarray(velocities)
 
     def step(p: Any, time: Any, observation: Any) -> tuple[Any, Any]:
         apart = (jnp.minimum(time / duration, 1.0) - centres) * (bumps - 1)

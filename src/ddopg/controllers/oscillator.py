@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
+from ddopg.controllers.arguments import read_places, read_range, require_parameter
 from ddopg.controllers.declared import from_vector
 from ddopg.errors import require
 from ddopg.parameters import Parameter
@@ -55,14 +55,17 @@ def oscillator(
         >>> policy.size
         8
     """
-    number = len(positions)
+    seen, moving = read_places("positions", positions), read_places("velocities", velocities)
+    low_, high_ = read_range(low, high)
+    number = len(seen)
     require(
-        number == len(velocities) == len(low) == len(high),
-        f"a position, a velocity, a low and a high for every action, got {number}, {len(velocities)}, {len(low)} and "
-        f"{len(high)}",
+        number == len(moving) == len(low_),
+        f"a position, a velocity, a low and a high for every action, got {number}, {len(moving)}, {len(low_)} and "
+        f"{len(high_)}",
     )
-    half = (np.asarray(high, np.float32) - np.asarray(low, np.float32)) / 2
-    mid = (np.asarray(high, np.float32) + np.asarray(low, np.float32)) / 2
+    require_parameter("period", period)
+    require_parameter("amplitude", amplitude)
+    half, mid = (high_ - low_) / 2, (high_ + low_) / 2
     declared = [
         period,
         Parameter("stiffness", 2.0, bounds=(0.1, 20.0), unit="half ranges/rad"),
@@ -71,7 +74,6 @@ def oscillator(
     for each in (amplitude, PHASE, OFFSET):
         declared += [each._replace(name=f"{each.name}[{joint}]") for joint in range(number)]
     declared[3 + number] = declared[3 + number]._replace(fixed=True)
-    seen, moving = np.asarray(positions), np.asarray(velocities)
 
     def step(p: Any, turn: Any, observation: Any) -> tuple[Any, Any]:
         amplitudes, phases, offsets = p[3:].reshape(3, number)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
+from ddopg.controllers.arguments import read_places, read_range
 from ddopg.controllers.declared import from_vector
-from ddopg.errors import require
+from ddopg.errors import require, require_not_negative, require_positive
 from ddopg.parameters import Parameter
 from ddopg.policies import Policy
 
@@ -74,16 +76,17 @@ def pid(
         >>> policy.describe(policy.init(None))
         {'kp': 5.0, 'kd': 0.5}
     """
-    number = len(loops)
-    require(dt > 0 and filter_steps >= 0, f"dt must be positive, got {dt}; filter_steps must not be negative")
+    number = _count_loops(loops)
+    require_positive("dt", dt)
+    require_not_negative("filter_steps", filter_steps)
+    low_, high_ = read_range(low, high)
     require(
-        number == len(low) == len(high),
-        f"a loop, a low and a high for every action, got {number}, {len(low)} and {len(high)}",
+        number == len(low_),
+        f"a loop, a low and a high for every action, got {number}, {len(low_)} and {len(high_)}",
     )
     named = {"kp": kp, "ki": ki, "kd": kd}
     declared = {name: _per_loop(name, given, number) for name, given in named.items() if given is not None}
     places = {name: slice(i * number, (i + 1) * number) for i, name in enumerate(declared)}
-    low_, high_ = np.asarray(low, np.float32), np.asarray(high, np.float32)
     weight = 1 / (1 + filter_steps)
 
     def initial(p: Any) -> dict[str, Any]:
@@ -108,6 +111,21 @@ def pid(
 
     parameters = [each for some in declared.values() for each in some]
     return from_vector(parameters, step, (observation_size, number), initial=initial)
+
+
+def _count_loops(loops: Sequence[Loop]) -> int:
+    require(
+        isinstance(loops, Sequence) and all(isinstance(loop, Loop) for loop in loops),
+        f"loops must be a list with one Loop per action, such as [Loop(measured=0)], got {loops!r:.80}",
+    )
+    for loop in loops:
+        places = [loop.measured] if loop.target is None else [loop.measured, loop.target]
+        read_places("measured and target", places)
+        require(
+            isinstance(loop.setpoint, Real) and math.isfinite(loop.setpoint),
+            f"the set-point of a loop must be a finite number, got {loop.setpoint!r}",
+        )
+    return len(loops)
 
 
 def _per_loop(name: str, given: Gains, number: int) -> list[Parameter]:
