@@ -21,7 +21,16 @@ READY_MADE: dict[str, Callable[[int, tuple[float, ...], tuple[float, ...]], Poli
 }
 """Name in the configuration (`policy.controller`) → policy class of (observation size, low, high) of a problem."""
 
+NEEDS: dict[str, str] = {
+    "gain_scheduled": "which observation the gains follow, and at which points",
+    "linear_feedback": "gains to start with, and a change of them that matters",
+    "movement_primitive": "which observations are positions and velocities, and how long the movement takes",
+    "pid": "which observations are measured, their set-points, the time step and gains to start with",
+}
+"""Ready-made controllers that cannot be chosen by their name alone → what else has to be said."""
+
 __all__ = [
+    "NEEDS",
     "READY_MADE",
     "Loop",
     "Parameter",

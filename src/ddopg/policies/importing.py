@@ -27,6 +27,11 @@ def import_policy(name: str) -> Policy:
         >>> import_policy("mine:balance").home
         'mine:balance'
     """
+    require(
+        isinstance(name, str),
+        f"import_policy takes a text, MODULE:NAME, got {type(name).__name__}; a policy class itself is given as "
+        "policy=...",
+    )
     module, _, attribute = name.partition(":")
     require(
         bool(module and attribute),
@@ -50,6 +55,7 @@ def import_policy(name: str) -> Policy:
     policy = found[attribute]
     require(
         isinstance(policy, Policy),
-        f"{name} must be a policy class, such as ddopg.controllers.pid(...) gives, got {type(policy).__name__}",
+        f"{name} must be a policy class, such as ddopg.controllers.pid(...) gives, got {type(policy).__name__}; "
+        f"call it in a file of your own, mine.py with tuned = {attribute}(...), and name that, mine:tuned",
     )
     return policy._replace(home=name)
