@@ -32,7 +32,7 @@ from ddopg.envs.adapter import (
     warn_of_running_statistics,
 )
 from ddopg.envs.isolation import make_env
-from ddopg.errors import ConfigError, SpaceError, require, require_positive
+from ddopg.errors import ConfigError, SpaceError, TrajectoryError, require, require_positive, require_whole
 from ddopg.policies import Policy
 from ddopg.proposal import Proposal
 from ddopg.rollouts.budget import Budget
@@ -242,6 +242,7 @@ class DDOPG(Shown):
         Returns:
             The proposals, each to be rolled out once.
         """
+        n = None if n is None else require_whole("the number of proposals", n)
         require(n is None or n >= 1, f"ask for at least one proposal, got n = {n}")
         with shielded():
             state, proposals = algorithm.ask(self.state, self.policy, self.config, n)
@@ -273,6 +274,11 @@ class DDOPG(Shown):
                 was told before.
             StoreError: if it cannot be written now.
         """
+        require(
+            isinstance(proposal, Proposal),
+            f"tell takes a proposal first, as ask and pending give them, got {type(proposal).__name__}",
+            TrajectoryError,
+        )
         told = proposal.outcome(float(trajectory)) if isinstance(trajectory, Real) else trajectory
         check_fits(told, self.problem)
         assert isinstance(told, Trajectory)
@@ -345,6 +351,7 @@ class DDOPG(Shown):
         """
         place = resolve_place(parallel)
         after_each = as_callback(callback)
+        retries = require_whole("retries", retries)
         require(retries >= 0, f"retries must be at least 0, got {retries}")
         require_positive("time_limit", 1.0 if time_limit is None else time_limit)
         budget = Budget(total_timesteps, total_episodes, self.state)

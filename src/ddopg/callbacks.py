@@ -21,7 +21,7 @@ import numpy as np
 from ddopg.core.algorithm import Info
 from ddopg.core.seeding import FIRST_EVALUATION_SEED
 from ddopg.core.types import Evaluation
-from ddopg.errors import require
+from ddopg.errors import require, require_function
 from ddopg.rollouts.playing import evaluate
 from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.support.files import write_atomically
@@ -402,6 +402,12 @@ def as_callback(callback: Any) -> BaseCallback:
     several = callback if isinstance(callback, (list, tuple)) else [] if callback is None else [callback]
     for one in several:
         require(callable(one), f"a callback is a function of (agent, info), got {one!r}")
+        require(
+            not isinstance(one, type),
+            f"a callback is a function of (agent, info) or an object, got the class {getattr(one, '__name__', one)}; "
+            "make one of it first: write its arguments in brackets behind it",
+        )
+        require_function("a callback", one, ("agent", "info"))
     return CallbackList(several)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ddopg.agent import DDOPG
 from ddopg.config import Config, preset
 from ddopg.controllers import Parameter, returns_only
-from ddopg.errors import ConfigError, require, require_whole
+from ddopg.errors import ConfigError, require, require_function, require_whole
 from ddopg.policies import Policy
 from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.support.showing import show_line, show_table
@@ -76,7 +76,7 @@ def tune_controller(
 
     Raises:
         ConfigError: if target and controller do not fit each other, the parameters cannot be searched, or the
-            function returns no number.
+            function has other arguments or returns no number.
         SpaceError: if the controller does not fit the environment.
 
     Example:
@@ -90,7 +90,7 @@ def tune_controller(
     """
     rollouts = require_whole("the number of rollouts", rollouts)
     require(rollouts >= 1, f"tuning takes at least one rollout, got {rollouts}")
-    chosen = config or _without_random_rollouts(preset("trajectory"))
+    chosen = _without_random_rollouts(preset("trajectory")) if config is None else config
     if isinstance(target, gym.Env | str):
         require(
             isinstance(controller, Policy),
@@ -108,6 +108,13 @@ def tune_controller(
             "without an environment, give a function of the parameters that plays a rollout and returns what it "
             f"earned, and the list of Parameters; got {type(target).__name__} and {type(controller).__name__}"
         )
+    require_function(
+        "the function that plays a rollout", target, ("parameters",), "they come as one dictionary"
+    )
+    require(
+        horizon is None,
+        f"a horizon goes with an environment; a function plays its rollout itself, got {horizon}",
+    )
     agent = _make_agent(controller, chosen, seed, run_directory)
     for _ in range(rollouts):
         (proposal,) = agent.ask(1)

@@ -10,7 +10,7 @@ import numpy as np
 from ddopg.agent import DDOPG
 from ddopg.core.seeding import FIRST_EVALUATION_SEED
 from ddopg.envs.adapter import get_env_id, make, problem_from_env, require_registered
-from ddopg.errors import SpaceError, require, require_given, require_whole
+from ddopg.errors import SpaceError, require, require_given, require_positive, require_whole
 from ddopg.rollouts import playing
 from ddopg.storage.policy_file import TrainedPolicy
 
@@ -58,8 +58,10 @@ def evaluate(
         f"evaluate takes an agent or a trained policy first, got {type(policy).__name__}; ddopg.load reads a policy "
         "from its file, and ddopg.rollouts.evaluate takes an environment, a policy class and its parameters",
     )
-    episodes = require_whole("the number of episodes", episodes)
+    episodes, seed = require_whole("the number of episodes", episodes), require_whole("the seed", seed)
     require(episodes >= 1, f"the number of episodes must be at least 1, got {episodes}")
+    require(seed >= 0, f"the seed must not be negative, got {seed}")
+    require_positive("time_limit", 1.0 if time_limit is None else time_limit)
     chosen = policy.env if env is None and isinstance(policy, DDOPG) else env
     played = _make_environment(trained, chosen)
     for difference in describe_differences(trained, played):
@@ -168,5 +170,10 @@ def _make_environment(
         bare = name.rpartition(":")[2]  # no module is imported for it, where it is registered already
         env = require_registered(bare if bare in gym.registry else name, "env='{}'")
     played = make(env) if isinstance(env, str) else env
+    require(
+        isinstance(played, gym.Env | gym.vector.VectorEnv),
+        f"env must be an environment of Gymnasium, a vector of them, or an id, got {type(played).__name__}",
+        SpaceError,
+    )
     require_fitting(trained, played)
     return played

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ddopg.core.action_noise import draw_noise
 from ddopg.core.state import Proposal as PureProposal
-from ddopg.core.types import Trajectory, make_trajectory
+from ddopg.core.types import Trajectory, make_trajectory, read_rewards
 from ddopg.errors import TrajectoryError, require
 from ddopg.storage.policy_file import TrainedPolicy
 from ddopg.support.showing import Shown
@@ -120,7 +121,12 @@ class Proposal(Shown):
         Raises:
             TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
         """
-        each = np.array(rewards, np.float64)
+        require(
+            isinstance(return_, Real),
+            f"a failure counts as a return, one number, got {return_!r}",
+            TrajectoryError,
+        )
+        each = read_rewards(rewards)
         if each.size:
             each[-1] += return_ - each.sum()
         return self.trajectory(observations, actions, each, terminated=True)

@@ -66,7 +66,7 @@ def read_observations(observations: Any) -> np.ndarray:
     with np.errstate(over="ignore"):
         try:
             return np.asarray(observations, np.float32)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             came = type(observations).__name__
             raise ObservationError(
                 f"an observation is a vector of numbers, or a batch of them, got {came}: {error}; make a vector of a "
@@ -121,7 +121,7 @@ def answer_with_memory(
     assert policy.recurrence is not None
     size, rows = policy.recurrence.size, observations.reshape(-1, observations.shape[-1])
     fresh = state is None
-    before = np.tile(begin_episode(policy, theta), (len(rows), 1)) if fresh else np.asarray(state, np.float32)
+    before = np.tile(begin_episode(policy, theta), (len(rows), 1)) if fresh else _read_state(state)
     require(
         before.size == len(rows) * size,
         f"the state of this policy has {size} numbers per observation, got shape {before.shape} for {len(rows)} "
@@ -138,6 +138,16 @@ def answer_with_memory(
     shape = observations.shape[:-1]
     kept = np.where(sound[:, None], after, before)
     return actions.reshape(*shape, -1), kept.reshape(*shape, -1)
+
+
+def _read_state(state: Any) -> np.ndarray:
+    try:
+        return np.asarray(state, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ObservationError(
+            f"the state of a policy is what the last call returned, or None at the start of an episode, got "
+            f"{type(state).__name__}"
+        ) from error
 
 
 def restart_memory(policy: Policy, theta: np.ndarray, state: Any, episode_start: Any) -> Any:

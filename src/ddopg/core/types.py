@@ -13,7 +13,7 @@ import numpy as np
 from ddopg._version import __version__
 from ddopg.config import Config
 from ddopg.core.problem import Problem
-from ddopg.errors import TrajectoryError, require
+from ddopg.errors import TrajectoryError, require, require_whole
 from ddopg.parameters import Parameter
 from ddopg.support.showing import show_line, show_table
 
@@ -240,8 +240,9 @@ def make_trajectory(
         >>> trajectory.length, trajectory.horizon, trajectory.truncated
         (2, 5, True)
     """
-    theta = np.asarray([] if theta is None else theta, np.float32)
-    rewards = _finite("rewards", rewards, np.float64, ndim=1)
+    theta = _read_theta(theta)
+    rewards = read_rewards(rewards)
+    horizon = require_whole("the horizon", horizon)
     observations = _finite("observations", observations, np.float32, ndim=2)
     actions = _finite("actions", actions, np.float32, ndim=2)
     steps = len(rewards)
@@ -268,6 +269,24 @@ def make_trajectory(
         seed=int(seed),
         context=read_context(context),
     )
+
+
+def read_rewards(rewards: Any) -> np.ndarray:
+    """The rewards of a user as an array of its own, (T,), float64.
+
+    Raises:
+        TrajectoryError: if they are not a row of finite numbers.
+    """
+    return _finite("rewards", rewards, np.float64, ndim=1).copy()
+
+
+def _read_theta(theta: Any) -> np.ndarray:
+    try:
+        return np.asarray([] if theta is None else theta, np.float32)
+    except (TypeError, ValueError) as error:
+        raise TrajectoryError(
+            f"theta must be the parameters that acted, or None where nobody knows them: {error}"
+        ) from error
 
 
 def read_context(values: Any) -> np.ndarray:

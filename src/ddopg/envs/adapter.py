@@ -17,7 +17,7 @@ from gymnasium.wrappers import NormalizeObservation, NormalizeReward, TimeLimit
 from ddopg.core.problem import Problem
 from ddopg.envs import ENVS
 from ddopg.envs.nested import flatten_nested
-from ddopg.errors import SpaceError, require, require_given, unknown
+from ddopg.errors import SpaceError, require, require_given, require_whole, unknown
 
 SHORT_NAMES = {name: identifier for name, (identifier, _) in ENVS.items()}
 
@@ -145,16 +145,25 @@ def problem_from_spaces(observation_space: Any, action_space: Any, horizon: int 
     _require_box("observation", observation_space, "gymnasium.wrappers.FlattenObservation")
     _require_box("action", action_space, "a wrapper that maps a vector onto it; DD-OPG acts continuously")
     message = (
-        f"an episode needs a time limit of at least one step, got {horizon}; pass horizon=..., or make the "
-        "environment with max_episode_steps=..."
+        f"an episode needs a time limit of at least one step, got {horizon}; pass horizon=... (--horizon), or make "
+        "the environment with max_episode_steps=..."
     )
-    horizon = require_given(horizon, message, SpaceError)
+    horizon = require_whole("the horizon", require_given(horizon, message, SpaceError))
     require(horizon >= 1, message, SpaceError)
     return Problem(
         observation_size=math.prod(observation_space.shape),
         low=tuple(map(float, np.ravel(action_space.low))),
         high=tuple(map(float, np.ravel(action_space.high))),
-        horizon=int(horizon),
+        horizon=horizon,
+    )
+
+
+def require_env(env: object) -> None:
+    """Refuse what cannot be wrapped as an environment, such as an id."""
+    require(
+        isinstance(env, gym.Env),
+        f"a wrapper goes around an environment, such as gymnasium.make('Pendulum-v1') gives, got {env!r:.80}",
+        SpaceError,
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import gymnasium as gym
 
-from ddopg.errors import require
+from ddopg.envs.adapter import require_env
+from ddopg.errors import require, require_function
 
 
 class EndOnFailure(gym.Wrapper):
@@ -34,9 +36,13 @@ class EndOnFailure(gym.Wrapper):
     """
 
     def __init__(self, env: gym.Env, check: Callable[[Any, Any], bool], return_: float) -> None:
+        require_env(env)
         super().__init__(env)
-        require(callable(check), f"check must be a function of (observation, action), got {check!r}")
-        require(math.isfinite(return_), f"a failure must count as a finite return, got {return_}")
+        require_function("check", check, ("observation", "action"))
+        require(
+            isinstance(return_, Real) and math.isfinite(return_),
+            f"a failure must count as a finite return, got {return_}",
+        )
         self.check, self.return_, self._earned = check, float(return_), 0.0
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ddopg.errors import require
+from ddopg.envs.adapter import require_env
+from ddopg.errors import ConfigError, require
 
 
 class PenaliseChanges(gym.Wrapper):
@@ -29,8 +30,9 @@ class PenaliseChanges(gym.Wrapper):
     """
 
     def __init__(self, env: gym.Env, weight: Any) -> None:
+        require_env(env)
         super().__init__(env)
-        self.weight: np.ndarray = np.asarray(weight, np.float64)
+        self.weight = _read_weight(weight)
         require(bool((self.weight >= 0).all()), f"the weight of changes must not be negative, got {weight}")
         self._before: np.ndarray | None = None
 
@@ -60,3 +62,12 @@ class PenaliseChanges(gym.Wrapper):
         self._before = now
         observation, reward, terminated, truncated, info = self.env.step(action)
         return observation, float(reward) - cost, terminated, truncated, info
+
+
+def _read_weight(weight: Any) -> np.ndarray:
+    try:
+        return np.asarray(weight, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the weight of changes must be one number, or one per action, got {weight!r}"
+        ) from error

@@ -9,7 +9,7 @@ from ddopg.errors import require, require_given, require_whole
 def check_budget(steps: int | None, episodes: int | None) -> int:
     """The one of both that is given, at least 1."""
     message = (
-        "give a budget either in steps (total_timesteps) or in episodes (total_episodes), "
+        "give a budget either in steps (total_timesteps; --steps) or in episodes (total_episodes; --episodes), "
         f"got {steps} and {episodes}"
     )
     require(steps is None or episodes is None, message)

@@ -64,6 +64,7 @@ def to_numpy(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
         >>> ddopg.deploy.to_numpy(ddopg.DDOPG("cartpole", seed=0).incumbent, "policy.json").name
         'policy.json'
     """
+    require_trained(trained)
     policy, problem = trained.policy, trained.problem
     require_written_form(policy, "a file for NumPy")
     theta, (low, high) = jnp.asarray(trained.theta, jnp.float32), map(jnp.asarray, float32_bounds(problem))
@@ -199,3 +200,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [int(each) for each in value]
     return None if value is None else int(value)
+
+
+def require_trained(given: object) -> None:
+    """Refuse what is no policy with its parameters, where one is to be written."""
+    require(
+        isinstance(given, TrainedPolicy),
+        f"expected a policy with its parameters, such as agent.incumbent or what ddopg.load gives, got "
+        f"{type(given).__name__}",
+        ArtefactError,
+    )

@@ -20,6 +20,7 @@ from jax import Array
 from ddopg._version import __version__
 from ddopg.core.answers import float32_bounds
 from ddopg.errors import ArtefactError, MissingPackageError
+from ddopg.storage.numpy_form import require_trained
 from ddopg.storage.policy_file import KEY, TrainedPolicy, describe, require_written_form
 from ddopg.support.compilation import in_float32
 from ddopg.support.files import write_atomically
@@ -54,6 +55,7 @@ def to_onnx(trained: TrainedPolicy, path: str | os.PathLike[str]) -> Path:
         >>> ddopg.deploy.to_onnx(ddopg.DDOPG("cartpole", seed=0).incumbent, "policy.onnx").name
         'policy.onnx'
     """
+    require_trained(trained)
     policy, problem = trained.policy, trained.problem
     require_written_form(policy, "ONNX")
     try:

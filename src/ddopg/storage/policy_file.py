@@ -34,6 +34,7 @@ from ddopg.core.problem import Problem, problem_from_dict
 from ddopg.errors import ArtefactError, DDOPGError, ObservationError, require
 from ddopg.parameters import Parameter, parameters_from_dict, parameters_to_dict
 from ddopg.policies import Policy
+from ddopg.policies.making import require_policy_class
 from ddopg.support.files import write_atomically
 from ddopg.support.records import from_dict, to_dict
 from ddopg.support.showing import show_line, show_table
@@ -232,6 +233,7 @@ def require_class(what: str, own_size: int, network: Policy | None, home: str = 
     Raises:
         ArtefactError: if the sizes differ.
     """
+    require_policy_class(network)
     came = network.size if network else 0
     if own_size == 0:
         told = "the configured policy class; leave out policy=... (--policy on the command line)"
