@@ -274,3 +274,9 @@ def test_logged_rollouts_are_learnt_from_like_any_other(run, capsys):
     agent.close()
     assert main(["tell", str(run), *(str(roll_out(place)) for place in places)]) == 0
     np.testing.assert_allclose(ddopg.DDOPG.resume(run).state.memory.returns, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("command", ["tell", "add"])
+def test_a_command_without_logs_is_refused(command, tmp_path, capsys):
+    assert main([command, str(tmp_path)]) == 2
+    assert "give at least one log: a file ending in .csv, .npz or .json" in capsys.readouterr().err

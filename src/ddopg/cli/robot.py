@@ -67,6 +67,7 @@ def ask(command: Ask) -> None:
 
 def tell(command: Tell) -> None:
     """Take in the logs of rollouts, one after the other; each is safe before the next is read."""
+    _require_logs(command.logs)
     agent = DDOPG.resume(command.directory, policy=import_own_policy(command.policy))
     require(
         command.proposal is None or len(command.logs) == 1,
@@ -88,6 +89,7 @@ def tell(command: Tell) -> None:
 
 def add(command: Add) -> None:
     """Take in logs of a controller that is not ours, or of one of our policies elsewhere."""
+    _require_logs(command.logs)
     own = import_own_policy(command.policy_class)
     agent = DDOPG.resume(command.directory, policy=own)
     theta = None if command.policy is None else load(exports.find_policy_file(command.policy), own).theta
@@ -105,6 +107,10 @@ def add(command: Add) -> None:
         )
         _say(added.info, None, remark, command.json, misfit=added.fit.misfit.tolist())
     _leave_files(agent)
+
+
+def _require_logs(logs: tuple[Path, ...]) -> None:
+    require(len(logs) >= 1, "give at least one log: a file ending in .csv, .npz or .json", TrajectoryError)
 
 
 def _leave_files(agent: DDOPG) -> None:
