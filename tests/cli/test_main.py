@@ -419,7 +419,7 @@ class TestWrongInput:
             (["train", "CartPole-v1"], "action space must be a Box"),
             (
                 ["train", "cartpole", "--steps", "5", "--episodes", "5"],
-                "either in steps (total_timesteps) or in episodes",
+                "either in steps (total_timesteps; --steps) or in episodes",
             ),
             (["train", "cartpole", "--steps", "0"], "budget must be at least 1, got 0"),
             (["train", "cartpole", "--seed", "-4"], "seed must be an integer and not negative, got -4"),

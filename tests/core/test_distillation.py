@@ -137,7 +137,8 @@ def test_a_run_has_copies_that_count_as_the_searchs_own_and_move_the_linear_path
     for i in copies:
         assert not memory.trajectories[i].theta[: -agent.policy.linear_params].any()
         before = agent.state._replace(
-            memory=Memory(memory.trajectories[:i], memory.returns[:i], memory.longest, memory.purposes[:i])
+            memory=Memory(memory.trajectories[:i], memory.returns[:i], memory.longest, memory.purposes[:i]),
+            steps=sum(trajectory.length for trajectory in memory.trajectories[:i]),
         )
         np.testing.assert_array_equal(
             propose(before, i, agent.policy, agent.config).theta, memory.trajectories[i].theta
