@@ -42,6 +42,7 @@ def module(tmp_path_factory):
     (place / "broken.py").write_text("1 / 0\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(place)
+        patch.delitem(sys.modules, "mine", raising=False)  # examples of docstrings have one too
         yield
     for name in ("mine", "broken"):
         sys.modules.pop(name, None)
