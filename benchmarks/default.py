@@ -2,6 +2,7 @@
 
     python benchmarks/default.py report   --workers 2     # ten fresh seeds per task, seed by seed
     python benchmarks/default.py networks --workers 2     # a network without a linear path, on the paper's tasks
+    python benchmarks/default.py larger                   # larger networks of the critic, on fresh seeds of their own
     python benchmarks/default.py ablate                   # with and without each part, on tuning seeds
     python benchmarks/default.py table                    # print everything from the saved data
 
@@ -42,10 +43,13 @@ NETWORKS = {"cartpole": (10_000, 100), "mountaincar": (20_000, 30), "swimmer": (
 NETWORK_SEEDS = range(5310, 5320)
 ABLATED = {"cartpole": (4_000, 100), "Pendulum-v1": (5_000, 30), "InvertedDoublePendulum-v5": (7_000, 20)}
 TUNING_SEEDS = range(2600, 2620)
+LARGER = "128 hidden units, four updates per step at first"
+LARGER_SEEDS = range(5320, 5330)
 
 VARIANTS = {  # changes of the configuration; a dotted name of a module is a constant of the code
     "default": {},
     "without a critic": to_dict(preset("trajectory")),
+    LARGER: {"critic.hidden": (128, 128), "ddopg.core.value_learning.EARLY_GAIN": 4.0},
     "one update per step from the start": {"ddopg.core.value_learning.EARLY_GAIN": 1.0},
     "two updates per step in the end": {"critic.updates": 2.0, "ddopg.core.value_learning.EARLY_GAIN": 4.0},
     "always a half for the actor": {
@@ -83,13 +87,24 @@ def networks(envs):
     ]
 
 
+def larger(envs):
+    """Every task with larger networks of the critic."""
+    planned = [job(env, LARGER, s, *TASKS[env], VARIANTS[LARGER]) for s in LARGER_SEEDS for env in envs]
+    complete_variant(planned, LARGER, "larger")
+
+
 def ablate(envs, labels):
-    """One variant after the other, in this process: some of them change constants of the code."""
+    """One variant after the other."""
     for env in (env for env in envs if env in ABLATED):
         for label in labels:
             planned = [job(env, label, s, *ABLATED[env], VARIANTS[label]) for s in TUNING_SEEDS]
-            with constants(VARIANTS[label]):
-                bench.complete(planned, HERE / "ablation", run_here)
+            complete_variant(planned, label, "ablation")
+
+
+def complete_variant(planned, label, name):
+    """Run what is missing, in this process: some variants change constants of the code."""
+    with constants(VARIANTS[label]):
+        bench.complete(planned, HERE / name, run_here)
 
 
 def run_here(planned):
@@ -120,7 +135,7 @@ def find_runs(name, *keys):
 
 
 def print_tables():
-    for name in ("report", "networks"):
+    for name in ("report", "networks", "larger"):
         for (env, budget), rows in find_runs(name, "env", "budget").items():
             half = np.sort([row["curve"][len(row["curve"]) // 2 - 1][1] for row in rows])
             seconds = np.median([row["seconds"] - row["evaluation_seconds"] for row in rows])
@@ -138,7 +153,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["report", "networks", "ablate", "table"])
+    parser.add_argument("what", choices=["report", "networks", "larger", "ablate", "table"])
     parser.add_argument("--envs", nargs="+", default=list(TASKS))
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
     parser.add_argument("--workers", type=int, default=1)
@@ -148,6 +163,8 @@ def main():
         bench.complete(report(options.envs), HERE / "report", execute)
     elif options.what == "networks":
         bench.complete(networks(options.envs), HERE / "networks", execute)
+    elif options.what == "larger":
+        larger(options.envs)
     elif options.what == "ablate":
         ablate(options.envs, options.variants)
     print_tables()
