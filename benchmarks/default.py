@@ -57,7 +57,6 @@ VARIANTS = {  # changes of the configuration; a dotted name of a module is a con
         "ddopg.core.sharing.SEARCH_KEEPS": 0.5,
         "ddopg.core.sharing.SHARE_BESIDE_PROGRESS": 0.5,
     },
-    "no copies of the actor": {"ddopg.core.proposals.wants_distilled": lambda state, policy: False},
     "without checks of the average": {"incumbent.recheck_share": 0.0},
     "the incumbent by five rollouts at the most": {"ddopg.core.incumbents.BEST_WINDOW": 5},
     "a discount of 0.99": {"critic.discount": 0.99},

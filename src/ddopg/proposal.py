@@ -29,7 +29,7 @@ class Proposal(Shown):
         number: its place in the order of asking, from 0.
         theta: the parameters, (D,).
         seed: what to reset a simulator with.
-        purpose: why it is asked for: `design`, `explore`, `random`, `check`, `distilled`, `critic` or `noisy`.
+        purpose: why it is asked for: `design`, `explore`, `random`, `check`, `critic` or `noisy`.
         noise: the standard deviation of the noise that `act` adds to the raw output at every step, (A,); empty for
             most proposals. Only a critic asks for noise; a machine that cannot have it may leave it out.
 

@@ -447,7 +447,7 @@ class TestShare:
             probability_of_lead(*map(np.array, ([-1574.0, -1412, -512], before["design"])))
         )
 
-    @pytest.mark.parametrize("purpose", ["explore", "check", "distilled"])
+    @pytest.mark.parametrize("purpose", ["explore", "check"])
     def test_a_search_that_makes_progress_keeps_most_of_the_steps_whoever_leads(self, purpose):
         leading = {"design": [0.0] * 8, "critic": [99.0] * 4}
         for returns in ([1.0] * 4, [5.0] * 8 + [6.0] * 8):
@@ -612,20 +612,17 @@ class TestHandingOver:
         assert find_best(worse, "check", now).theta[0] < 3, "a decline is not followed"
 
     @pytest.mark.parametrize(
-        ("estimate", "check", "critic", "distilled", "handed_over"),
+        ("estimate", "check", "critic", "handed_over"),
         [
-            (4.0, [6.0] * 3, 5.0, 1.0, 77),
-            (9.0, [6.0, 6, 6, 2, 2], 5.0, 1.0, 2),
-            (4.0, [5.0] * 3, 6.0, 1.0, 5),
-            (6.0, [3.0] * 3, 4.0, 1.0, 5),
-            (4.0, [3.0] * 3, 4.0, 5.0, 8),
+            (4.0, [6.0] * 3, 5.0, 77),
+            (9.0, [6.0, 6, 6, 2, 2], 5.0, 2),
+            (4.0, [5.0] * 3, 6.0, 5),
+            (6.0, [3.0] * 3, 4.0, 5),
         ],
-        ids=["average", "average of before", "actor", "a hopeful estimate is not believed", "linear copy"],
+        ids=["average", "average of before", "actor", "a hopeful estimate is not believed"],
     )
-    def test_the_best_of_average_actor_and_copies_is_handed_over(
-        self, estimate, check, critic, distilled, handed_over
-    ):
-        state = self.state_of(estimate, check=check, critic=[critic] * 3, distilled=[distilled] * 3)
+    def test_the_better_of_average_and_actor_is_handed_over(self, estimate, check, critic, handed_over):
+        state = self.state_of(estimate, check=check, critic=[critic] * 3)
         found = hand_over(state)
         assert found.incumbent.theta[0] == handed_over
         assert found.searched is state.searched

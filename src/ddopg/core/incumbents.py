@@ -9,7 +9,7 @@ from ddopg.core.memory import Memory, find_rows
 from ddopg.core.policy_update import Improvement
 from ddopg.core.proposals import recheck_share
 from ddopg.core.sharing import needs_check
-from ddopg.core.state import CHECK, CRITIC, DISTILLED, Incumbent, Proposal, State
+from ddopg.core.state import CHECK, CRITIC, Incumbent, Proposal, State
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import SurrogateData
 
@@ -51,7 +51,7 @@ def choose_incumbent(
 
 
 def hand_over(state: State) -> State:
-    """The incumbent is the best of three: the average of the search, the critic's actor and its linear copies.
+    """The incumbent is the better of two: the average of the search, and the critic's actor.
 
     Each is worth what its rollouts without noise have shown: the surrogate may be too hopeful. Where the actor is
     surely behind there are no new checks: the average of now replaces those of before, and counts for no less than
@@ -63,8 +63,8 @@ def hand_over(state: State) -> State:
     average = find_best(memory, CHECK, found.theta) or found
     if not needs_check(state):
         average = found._replace(value=max(found.value, average.value))
-    others = (find_best(memory, purpose) for purpose in (CRITIC, DISTILLED))
-    best = max([average, *filter(None, others)], key=lambda incumbent: incumbent.value)
+    actor = find_best(memory, CRITIC)
+    best = actor if actor and actor.value > average.value else average
     return state._replace(incumbent=best, searched=found)
 
 
@@ -79,7 +79,7 @@ def find_best(memory: Memory, purpose: str, successor: np.ndarray | None = None)
 
     Args:
         memory: every rollout.
-        purpose: of those that count: `check`, `critic` or `distilled`.
+        purpose: of those that count: `check` or `critic`.
         successor: what the policy has become since, (D,): it stands for the newest rollout, where that is chosen.
 
     Returns:

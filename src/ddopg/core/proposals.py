@@ -12,7 +12,6 @@ import jax
 import numpy as np
 
 from ddopg.config import Config
-from ddopg.core.distillation import distil, wants_distilled
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.process_search import DESIGN_ROLLOUTS, is_process_search, propose_by_process
 from ddopg.core.seeding import draw_seed, make_rng
@@ -21,7 +20,6 @@ from ddopg.core.state import (
     CHECK,
     CRITIC,
     DESIGN,
-    DISTILLED,
     EXPLORE,
     NOISY,
     Proposal,
@@ -56,8 +54,6 @@ def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     design = place < config.design.policies
     if not design and state.critic is not None and is_turn_of_critic(state):
         return _propose_actor(proposal, state)
-    if not design and wants_distilled(state, policy):
-        return proposal(DISTILLED, distil(state.memory, policy))
     scale = search_scale(state, policy, config)
     if design and not config.search.scale_by_sensitivity:
         spread = config.design.spread * rng.standard_normal(policy.size)

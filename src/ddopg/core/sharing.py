@@ -12,7 +12,6 @@ from ddopg.core.state import (
     CHECK,
     CRITIC,
     DESIGN,
-    DISTILLED,
     EXPLORE,
     NOISY,
     State,
@@ -101,7 +100,7 @@ def is_clear(probability: float | None) -> bool:
 
 def makes_progress(memory: Memory) -> bool:
     """Whether the latest rollouts of the search are clearly better than those before, or at first than its design."""
-    rows = find_rows(memory, EXPLORE, CHECK, DISTILLED)
+    rows = find_rows(memory, EXPLORE, CHECK)
     if len(rows) < COMPARED_WINDOW // 2:
         return False
     if len(rows) < COMPARED_WINDOW:

@@ -18,7 +18,6 @@ ADDED = "added"  # the purpose of a trajectory that was not asked for
 DESIGN = "design"  # the purpose of a rollout of the initial design
 EXPLORE = "explore"  # the purpose of a rollout of a perturbed centre
 CHECK = "check"  # the purpose of a rollout of the moving average
-DISTILLED = "distilled"  # the purpose of a rollout of a linear copy of the critic's actor, by the search
 CRITIC = "critic"  # the purpose of a rollout of the critic's actor
 NOISY = "noisy"  # the purpose of a rollout of the actor with noise, for the critic to learn from
 _OF_CRITIC = (CRITIC, NOISY)

@@ -3,7 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 const count = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one : many}`;
-const PURPOSES = ["design", "explore", "random", "check", "distilled", "critic", "noisy", "added"];
+const PURPOSES = ["design", "explore", "random", "check", "critic", "noisy", "added"];
 let chosen = null; // { run, sample, line, distances, curve } of the run in detail
 
 function nameGroup(group) {
@@ -260,7 +260,7 @@ function drawRollouts(run) {
 
 function namePurpose(run, purpose) {
   const names = { design: "initial design", explore: nameExploration(run),
-    random: "random policy", check: "re-check of the average", distilled: "linear copy of the actor", critic: "actor of the critic", noisy: "actor of the critic, with noise", added: "added from outside" };
+    random: "random policy", check: "re-check of the average", critic: "actor of the critic", noisy: "actor of the critic, with noise", added: "added from outside" };
   return names[purpose] || purpose;
 }
 
