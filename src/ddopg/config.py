@@ -380,7 +380,7 @@ DEFAULT = replace(
     TRAJECTORY,
     policy=PolicyConfig(hidden=(32,), linear_path=True, squash=True),
     incumbent=IncumbentConfig(ema_rate=0.2, recheck_share=0.25),
-    critic=CriticConfig(updates=1.0, discount=0.995),
+    critic=CriticConfig(updates=2.0, discount=0.995),
 )
 
 PRESETS = {"default": DEFAULT, "trajectory": TRAJECTORY, "paper": PAPER, "released": RELEASED}

@@ -16,7 +16,7 @@ from ddopg.core.transitions import Transitions, collect_transitions
 from ddopg.policies import Policy
 
 MAX_UPDATES = 2**14  # per rollout
-EARLY_GAIN = 8.0  # times as many updates per step while data are few
+EARLY_GAIN = 4.0  # times as many updates per step while data are few
 EARLY_UPDATES = 2**13  # over the steps so far: what an update per step falls with, down to `critic.updates`
 FIRST_GAIN = 0.1  # of the actor's output layer at first: it begins in the middle of its range
 
