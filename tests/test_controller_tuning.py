@@ -47,9 +47,9 @@ class TestTuning:
         with pytest.raises(ConfigError, match="number of rollouts must be a whole number, got '10'"):
             ddopg.tune_controller(Follow(), POLICY, rollouts="10")
 
-    @pytest.mark.parametrize("earned", [None, "high", [1.0, 2.0]])
+    @pytest.mark.parametrize("earned", [None, "high", [1.0, 2.0], np.nan, -np.inf])
     def test_a_function_that_returns_no_number_is_told_so(self, earned):
-        with pytest.raises(ConfigError, match="must return what the rollout earned, one number, got"):
+        with pytest.raises(ConfigError, match="must return what the rollout earned, one finite number, got"):
             ddopg.tune_controller(lambda p: earned, [GAIN], rollouts=3)
 
     def test_the_result_is_one_line_with_units_and_a_table_in_a_notebook(self):

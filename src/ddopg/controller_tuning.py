@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -76,7 +77,7 @@ def tune_controller(
 
     Raises:
         ConfigError: if target and controller do not fit each other, the parameters cannot be searched, or the
-            function has other arguments or returns no number.
+            function has other arguments or returns no finite number.
         SpaceError: if the controller does not fit the environment.
 
     Example:
@@ -124,10 +125,15 @@ def tune_controller(
 
 def _require_return(earned: Any) -> float:
     try:
-        return float(earned)
+        number = float(earned)
     except (TypeError, ValueError):
-        pass
-    raise ConfigError(f"the function must return what the rollout earned, one number, got {earned!r}")
+        number = math.nan
+    require(
+        math.isfinite(number),
+        f"the function must return what the rollout earned, one finite number, got {earned!r}; for a rollout that "
+        "failed, return a number below what bad rollouts earn",
+    )
+    return number
 
 
 def _without_random_rollouts(config: Config) -> Config:

@@ -23,6 +23,7 @@ import pytest
 from ddopg.agent import DDOPG
 from ddopg.cli import train
 from ddopg.cli.main import COMMANDS, Command, main, parse
+from ddopg.cli.policy import measure_spread
 from ddopg.config import RENAMED, preset
 from ddopg.errors import DisplayError, MissingPackageError
 from ddopg.rollouts import video
@@ -249,6 +250,10 @@ class TestTrain:
         assert reached.startswith("incumbent: mean return")
         assert reached.endswith("over 100 fresh episodes")
         assert re.fullmatch(r"learnt from 1 rollout, \d+ environment steps", learnt)
+
+    def test_returns_that_are_all_alike_have_no_deviation(self):
+        assert measure_spread(np.full(20, -21.4442)) == 0.0
+        assert measure_spread(np.array([-1.0, -3.0])) == 1.0
 
     def test_two_runs_of_the_same_second_have_a_directory_each(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

@@ -104,6 +104,7 @@ class TestARun:
     def test_without_the_option_the_message_names_it(self, run, capsys, words):
         said = refused(capsys, words[0], run, *words[1:])
         assert "was made with the policy class mine:balance, with 3 parameters; got none" in said
+        assert said.count(str(run)) == 1  # the file is named once
         assert "if you trust this one, give policy=... (--policy mine:balance on the command line)" in said
 
     def test_nothing_is_imported_because_a_file_says_so(self, run, capsys, monkeypatch):

@@ -20,6 +20,7 @@ from ddopg.storage import numpy_form, onnx
 from ddopg.storage.exports import find_policy_file
 from ddopg.storage.policy_file import TrainedPolicy, load
 from ddopg.support.compilation import keep_compiled_programs
+from ddopg.support.display import ROUNDING
 from ddopg.support.showing import show_count
 
 
@@ -34,7 +35,7 @@ def evaluate(command: Evaluate) -> None:
         print(json.dumps(_summarise(env, returns) | _parameters_of(trained)))
         return
     print(
-        f"mean return {returns.mean():.6g} ± {returns.std():.4g} (sd), worst {returns.min():.6g}, "
+        f"mean return {returns.mean():.6g} ± {measure_spread(returns):.4g} (sd), worst {returns.min():.6g}, "
         f"best {returns.max():.6g}, over {show_count(len(returns), 'fresh episode')}"
     )
     print_parameters(trained)
@@ -105,6 +106,12 @@ def _summarise(env: gym.Env, returns: np.ndarray) -> dict[str, object]:
         "returns": returns.tolist(),
         "version": __version__,
     }
+
+
+def measure_spread(returns: np.ndarray) -> float:
+    """The standard deviation of returns; 0 where they differ by rounding alone."""
+    spread = float(returns.std())
+    return spread if spread > ROUNDING * abs(float(returns.mean())) else 0.0
 
 
 def print_parameters(trained: TrainedPolicy) -> None:

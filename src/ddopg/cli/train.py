@@ -20,7 +20,7 @@ from ddopg.callbacks import callback_scope
 from ddopg.cli.evaluation import Evaluator, require_env, require_store, save_policy
 from ddopg.cli.options import Resume, Train
 from ddopg.cli.own_policy import choose_config, choose_own_policy, import_own_policy
-from ddopg.cli.policy import print_parameters
+from ddopg.cli.policy import measure_spread, print_parameters
 from ddopg.cli.stored_command import (
     RunBudget,
     choose_budget,
@@ -206,7 +206,7 @@ def _report(session: Session) -> None:
     returns = evaluate_policy(env, agent.incumbent, episodes, agent.state.seed + 1, command.time_limit)
     console = Console()
     console.print(
-        f"\n[bold green]incumbent: mean return {returns.mean():.6g}[/] ± {returns.std():.4g} (sd), worst "
+        f"\n[bold green]incumbent: mean return {returns.mean():.6g}[/] ± {measure_spread(returns):.4g} (sd), worst "
         f"{returns.min():.6g}, over {show_count(episodes, 'fresh episode')}\n"
         f"learnt from {show_count(agent.state.memory.size, 'rollout')}, "
         f"{show_count(agent.state.steps, 'environment step')}"

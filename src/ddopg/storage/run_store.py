@@ -108,9 +108,9 @@ class RunStore:
             connection = held.enter_context(closing(database.open_existing(path)))
             with reading.report_damage(path, connection):
                 about = reading.fetch_description(connection)
-                require_class(str(path), about.own_policy, network, about.policy_home)
+                require_class("the run", about.own_policy, network, about.policy_home)
                 policy = build_policy(about.problem, about.config, network)
-                require_same_parameters(str(path), about.parameters, policy)
+                require_same_parameters("the run", about.parameters, policy)
                 state, chain = reading.fetch_state(connection, about, network)
                 (checksum,) = connection.execute("SELECT checksum FROM state").fetchone()
             database.checkpoint(connection)

@@ -59,6 +59,7 @@ SHARES = 10  # plain lines per budget,
 SECONDS = 60.0  # and one after this time at the latest
 NARROW = 50  # columns; below, the time left is worth more than the bar
 BETWEEN = " · "
+ROUNDING = 1e-12  # of a value: smaller errors and deviations are those of floating-point sums
 
 
 @contextmanager
@@ -111,7 +112,7 @@ def describe_evaluation(evaluation: Measured) -> str:
 
 def format_with_error(value: float, error: float) -> str:
     """The value to the digits that its standard error leaves, such as 812.4 ± 3.1; a value alone to four digits."""
-    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+    if not (math.isfinite(value) and math.isfinite(error) and error > ROUNDING * abs(value)):
         return f"{value:.4g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     if max(abs(value), error) >= 1e7 or digits > 6:
