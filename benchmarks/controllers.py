@@ -1,4 +1,5 @@
-"""Controllers tuned by ddopg, CMA-ES and Optuna: `run` writes controllers/results.jsonl, `table` prints what it says.
+"""Controllers tuned by ddopg, CMA-ES and Optuna: `run` writes controllers/results.jsonl, `table` prints what it says,
+and `compare` the differences between ddopg and the others on the same seeds, with bootstrap intervals.
 
 The plants are those of the examples, with the same start and bounds for all: PID of a two-joint arm, a crane with a
 black-box controller over files, and a movement of a seven-joint arm. The other ready-made controllers have plants
@@ -11,6 +12,7 @@ A finished (plant, method, seed) is never run again.
 
     python benchmarks/controllers.py run [--plants arm crane] [--methods ddopg cma-es] [--seeds 5600 5620]
     python benchmarks/controllers.py table
+    python benchmarks/controllers.py compare
 """
 
 import argparse
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +36,7 @@ sys.path.insert(0, str(EXAMPLES))
 import ddopg  # noqa: E402
 from ddopg.controllers import black_box, gain_scheduled, linear_feedback, theta_of  # noqa: E402
 from ddopg.core.seeding import FIRST_EVALUATION_SEED  # noqa: E402
+from ddopg.experiments.bench import stats  # noqa: E402
 from ddopg.policies import limited  # noqa: E402
 from ddopg.rollouts import evaluate, rollout  # noqa: E402
 
@@ -101,9 +105,9 @@ def make_movement():
 def make_swimmer():
     import gymnasium as gym
 
-    from ddopg.controllers import oscillator
+    from ddopg.controllers import for_planar_robot
 
-    swimmer = oscillator(8, (1, 2), (6, 7), low=(-1.0, -1.0), high=(1.0, 1.0))
+    swimmer = for_planar_robot(8, (-1.0, -1.0), (1.0, 1.0))
     return in_environment(gym.make("Swimmer-v5"), swimmer, 1000, 60)
 
 
@@ -299,6 +303,33 @@ def table(chosen):
                 print(f"| {plant} | `{method}` | {len(curves)} | {summarise(curves, end, NEAR[plant])} |")
 
 
+def compare(chosen):
+    """Markdown: how much better `ddopg` is than the others on the same seeds."""
+    rows = read(chosen.out)
+    print("| plant | than | rollouts | seeds | median difference [95 %] | better on |")
+    print("|---|---|---|---|---|---|")
+    for plant in dict.fromkeys(row["plant"] for row in rows):
+        curves = {
+            method: {r["seed"]: r["curve"] for r in rows if (r["plant"], r["method"]) == (plant, method)}
+            for method in METHODS
+        }
+        for method in [*METHODS][1:]:
+            print(*compare_with(plant, method, curves["ddopg"], curves[method]), sep="", end="")
+
+
+def compare_with(plant, method, ours, theirs):
+    """One line for the most rollouts that both have, and one for as many as the shortest budget of the plant."""
+    seeds = sorted(set(ours) & set(theirs))
+    if not seeds:
+        return
+    shared = set.intersection(*(set(map(int, some[seed])) for some in (ours, theirs) for seed in seeds))
+    for count in sorted({max(shared), min(max(shared), 60)}):
+        apart = np.array([ours[seed][str(count)] - theirs[seed][str(count)] for seed in seeds])
+        low, high = stats.stratified_bootstrap([apart], partial(np.median, axis=-1), np.random.default_rng(0))
+        found = f"{np.median(apart):.1f} [{low:.1f}, {high:.1f}] | {(apart > 0).sum()} of {len(seeds)}"
+        yield f"| {plant} | `{method}` | {count} | {len(seeds)} | {found} |\n"
+
+
 def summarise(curves, end, near):
     known = sorted(set.intersection(*(set(map(int, curve)) for curve in curves)))
     values = {count: [curve[str(count)] for curve in curves] for count in known}
@@ -312,13 +343,13 @@ def summarise(curves, end, near):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("what", choices=["run", "table", "compare"])
     parser.add_argument("--plants", nargs="+", default=["arm", "crane", "movement"], choices=PLANTS)
     parser.add_argument("--methods", nargs="+", default=[*METHODS], choices=METHODS)
     parser.add_argument("--seeds", type=int, nargs=2, default=(5600, 5620), metavar=("FIRST", "BEHIND"))
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
-    {"run": run, "table": table}[chosen.what](chosen)
+    {"run": run, "table": table, "compare": compare}[chosen.what](chosen)
 
 
 if __name__ == "__main__":

@@ -151,9 +151,18 @@ class TestTheOscillator:
         seen = np.zeros((1, 8), np.float32)
         seen[0, 2], seen[0, 6] = 0.25, 3.0
         policy = for_planar_robot(8, (-1.0, -1.0), (1.0, 1.0))
-        np.testing.assert_allclose(act_along(policy, start_of(policy), seen), [[-0.3, -0.5]], atol=1e-6)
+        expected = [[-0.3, 2.0 * (0.5 * np.sin(-np.pi / 3) - 0.25)]]  # half a wave along three links
+        np.testing.assert_allclose(act_along(policy, start_of(policy), seen), expected, atol=1e-5)
         with pytest.raises(ConfigError, match="a position and a velocity of every joint"):
             for_planar_robot(3, (-1.0, -1.0), (1.0, 1.0))
+
+    def test_joints_may_start_one_behind_the_other(self):
+        places = range(4), range(4, 8)
+        policy = oscillator(8, *map(tuple, places), low=(-1,) * 4, high=(1,) * 4, lag=np.pi / 2)
+        start = policy.describe(start_of(policy))
+        phases = [start[f"phase[{joint}]"] for joint in range(4)]
+        np.testing.assert_allclose(phases, [0.0, -np.pi / 2, -np.pi, np.pi / 2], atol=1e-6)  # within the bounds
+        assert not np.signbit(phases[0])  # shown as 0, not as -0
 
     def test_a_configuration_names_it(self):
         from ddopg.support.records import change

@@ -224,6 +224,8 @@ def make_movement(**options):
         (make_oscillator, {"low": -1}, "low must be a list of numbers"),
         (make_oscillator, {"amplitude": 0.5}, "amplitude must be a Parameter"),
         (make_oscillator, {"period": 40.0}, "period must be a Parameter"),
+        (make_oscillator, {"lag": "1"}, "lag must be a finite number, got '1'"),
+        (make_oscillator, {"lag": np.inf}, "lag must be a finite number, got inf"),
         (make_movement, {"weight": 1.0}, "weight must be a Parameter"),
         (make_movement, {"bumps": 2.5}, "bumps must be a whole number, got 2.5"),
         (make_movement, {"duration": "5"}, "duration must be a whole number, got '5'"),

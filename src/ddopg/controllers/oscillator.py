@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,10 +30,12 @@ def oscillator(
     high: Sequence[float],
     period: Parameter = PERIOD,
     amplitude: Parameter = AMPLITUDE,
+    lag: float = 0.0,
 ) -> Policy:
     """Every joint follows offset + amplitude · sin(2π t / period + phase) by a PD controller.
 
-    A central pattern generator of the simplest kind: for swimming, crawling, walking. Its memory is the phase.
+    A central pattern generator of the simplest kind: for swimming, crawling, walking. Its memory is the phase. More
+    than seven parameters: each is one thing that such a generator has.
 
     Args:
         observation_size: numbers per observation, O.
@@ -42,13 +45,15 @@ def oscillator(
         high: the largest action, (A,).
         period: of all joints, in steps.
         amplitude: of every joint; each has its own.
+        lag: how far each joint starts behind the one before it, in rad; 0 lets all start together, and more makes a
+            wave that travels from the first joint to the last.
 
     Returns:
         The policy class, with a memory; its parameters are the period, the stiffness and the damping of all joints,
         and amplitude, phase and offset of each. The phase of the first joint is fixed: only differences matter.
 
     Raises:
-        ConfigError: if the numbers of joints and actions differ.
+        ConfigError: if the numbers of joints and actions differ, or the lag is no finite number.
 
     Example:
         >>> policy = oscillator(8, positions=(1, 2), velocities=(6, 7), low=(-1, -1), high=(1, 1))
@@ -65,14 +70,19 @@ def oscillator(
     )
     require_parameter("period", period)
     require_parameter("amplitude", amplitude)
+    require(isinstance(lag, Real) and math.isfinite(lag), f"the lag must be a finite number, got {lag!r}")
     half, mid = (high_ - low_) / 2, (high_ + low_) / 2
     declared = [
         period,
         Parameter("stiffness", 2.0, bounds=(0.1, 20.0), unit="half ranges/rad"),
         Parameter("damping", 0.1, bounds=(0.01, 2.0), unit="half ranges s/rad"),
     ]
-    for each in (amplitude, PHASE, OFFSET):
-        declared += [each._replace(name=f"{each.name}[{joint}]") for joint in range(number)]
+    declared += [amplitude._replace(name=f"{amplitude.name}[{joint}]") for joint in range(number)]
+    declared += [
+        PHASE._replace(name=f"phase[{joint}]", start=math.remainder(-lag * joint, math.tau) + 0.0)
+        for joint in range(number)
+    ]
+    declared += [OFFSET._replace(name=f"offset[{joint}]") for joint in range(number)]
     declared[3 + number] = declared[3 + number]._replace(fixed=True)
 
     def step(p: Any, turn: Any, observation: Any) -> tuple[Any, Any]:
@@ -89,7 +99,8 @@ def for_planar_robot(observation_size: int, low: Sequence[float], high: Sequence
     """An `oscillator` where observations are positions and then velocities, the driven joints the last of each.
 
     So it is with the planar robots of MuJoCo in Gymnasium: Swimmer, HalfCheetah, Hopper, Walker2d. The first half of
-    the observations, (O − 1) / 2 of them rounded down, are positions.
+    the observations, (O − 1) / 2 of them rounded down, are positions. The joints start with half a wave along the
+    body, from the first joint to the last: a body swims against the direction in which its waves travel.
 
     Args:
         observation_size: numbers per observation, O.
@@ -114,4 +125,5 @@ def for_planar_robot(observation_size: int, low: Sequence[float], high: Sequence
     )
     positions = range(first - number, first)
     velocities = range(observation_size - number, observation_size)
-    return oscillator(observation_size, tuple(positions), tuple(velocities), low=low, high=high)
+    places = tuple(positions), tuple(velocities)
+    return oscillator(observation_size, *places, low=low, high=high, lag=math.pi / (number + 1))
