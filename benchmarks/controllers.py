@@ -108,7 +108,7 @@ def make_swimmer():
     from ddopg.controllers import for_planar_robot
 
     swimmer = for_planar_robot(8, (-1.0, -1.0), (1.0, 1.0))
-    return in_environment(gym.make("Swimmer-v5"), swimmer, 1000, 60)
+    return in_environment(gym.make("Swimmer-v5"), swimmer, 1000, 100)
 
 
 def make_linear():
