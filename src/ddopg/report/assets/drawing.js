@@ -64,6 +64,14 @@ function ticks(low, high, wanted) {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
+// Ticks as text: with as many decimals as their step has where four digits would make two of them look alike.
+function tickTexts(values) {
+  const brief = values.map(text);
+  if (new Set(brief).size === values.length) return brief;
+  const decimals = Math.max(0, -Math.floor(Math.log10(values[1] - values[0]) + 1e-9));
+  return values.map((value) => fixed(value, Math.min(decimals, 15)));
+}
+
 function domain(values, pad = 0.05) {
   const known = values.filter(finite);
   if (!known.length) return [0, 1];
@@ -77,21 +85,24 @@ function domain(values, pad = 0.05) {
 function chart(host, { x, y, xLabel, yLabel, label, height = 260, left = null }) {
   const width = Math.max(240, Math.floor(host.clientWidth));
   const yAt = ticks(y[0], y[1], Math.max(2, height / 55));
-  left = left || 14 + 7.2 * Math.max(3, ...yAt.map((v) => text(v).length));
+  const yText = tickTexts(yAt);
+  left = left || 14 + 7.2 * Math.max(3, ...yText.map((said) => said.length));
+  const xAt = ticks(x[0], x[1], Math.max(4, (width - left) / 95));
+  const xText = tickTexts(xAt);
   const right = 12, top = 26, bottom = 46;
   const X = (v) => left + (width - left - right) * (v - x[0]) / (x[1] - x[0]);
   const Y = (v) => height - bottom - (height - bottom - top) * (v - y[0]) / (y[1] - y[0]);
   const clip = `clip${charts += 1}`;
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   svg.append(shape("clipPath", { id: clip }, shape("rect", { x: left, y: top - 6, width: width - left - right, height: height - bottom - top + 6 })));
-  for (const v of yAt) {
+  for (const [i, v] of yAt.entries()) {
     svg.append(shape("line", { class: "grid", x1: left, x2: width - right, y1: Y(v), y2: Y(v) }));
-    svg.append(shape("text", { class: "tick", x: left - 6, y: Y(v) + 4, "text-anchor": "end" }, text(v)));
+    svg.append(shape("text", { class: "tick", x: left - 6, y: Y(v) + 4, "text-anchor": "end" }, yText[i]));
   }
-  for (const v of ticks(x[0], x[1], Math.max(4, (width - left) / 95))) {
+  for (const [i, v] of xAt.entries()) {
     const anchor = X(v) > width - 24 ? "end" : "middle";
     svg.append(shape("line", { class: "grid", x1: X(v), x2: X(v), y1: top, y2: height - bottom }));
-    svg.append(shape("text", { class: "tick", x: anchor === "end" ? width - 2 : X(v), y: height - bottom + 17, "text-anchor": anchor }, text(v)));
+    svg.append(shape("text", { class: "tick", x: anchor === "end" ? width - 2 : X(v), y: height - bottom + 17, "text-anchor": anchor }, xText[i]));
   }
   svg.append(shape("text", { class: "name", x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, xLabel));
   svg.append(shape("text", { class: "name", x: 4, y: 14 }, yLabel));
