@@ -96,7 +96,9 @@ class TestItsActions:
         assert policy.action_scale == (1.0,)
 
     def test_another_number_of_actions_or_no_pair_is_refused(self):
-        with pytest.raises(SpaceError, match="must give 2 numbers for one observation of 1"):
+        with pytest.raises(
+            SpaceError, match=r"must give 2 numbers for one observation of 1, got an array of shape \(1,\)"
+        ):
             controller([GAIN], lambda p, o: [p["gain"]], 1, 2)
         with pytest.raises(SpaceError, match="two things"):
             controller([GAIN], lambda p, s, o: [p["gain"]], 1, 1, initial=lambda p: 0.0)

@@ -161,7 +161,9 @@ class TestTheOscillator:
         policy = oscillator(8, *map(tuple, places), low=(-1,) * 4, high=(1,) * 4, lag=np.pi / 2)
         start = policy.describe(start_of(policy))
         phases = [start[f"phase[{joint}]"] for joint in range(4)]
-        np.testing.assert_allclose(phases, [0.0, -np.pi / 2, -np.pi, np.pi / 2], atol=1e-6)  # within the bounds
+        np.testing.assert_allclose(
+            phases, [0.0, -np.pi / 2, -np.pi, np.pi / 2], atol=1e-6
+        )  # within the bounds
         assert not np.signbit(phases[0])  # shown as 0, not as -0
 
     def test_a_configuration_names_it(self):

@@ -362,7 +362,8 @@ class TestTheLearner:
     @pytest.mark.parametrize(
         ("rewards", "return_", "said"),
         [
-            ([0.0], "a", "a failure counts as a return, one number, got 'a'"),
+            ([0.0], "a", "a failure counts as a return, one finite number, got 'a'"),
+            ([0.0], np.nan, "a failure counts as a return, one finite number, got nan"),
             (["a"], -1.0, "rewards must be an array of numbers"),
             (3.0, -1.0, "rewards must have 1 axes"),
         ],

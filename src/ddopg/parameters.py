@@ -107,7 +107,7 @@ def check_parameters(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
         _check(each)
     require(
         any(not each.fixed for each in known),
-        "all parameters are fixed: there is nothing to tune; leave at least one free",
+        "there is nothing to tune: no parameter is declared, or all are fixed; leave at least one free",
     )
     return known
 

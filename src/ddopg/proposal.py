@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -122,8 +123,8 @@ class Proposal(Shown):
             TrajectoryError: if lengths or shapes do not fit, or a number is not finite.
         """
         require(
-            isinstance(return_, Real),
-            f"a failure counts as a return, one number, got {return_!r}",
+            isinstance(return_, Real) and math.isfinite(return_),
+            f"a failure counts as a return, one finite number, got {return_!r}",
             TrajectoryError,
         )
         each = read_rewards(rewards)

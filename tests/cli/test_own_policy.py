@@ -15,7 +15,7 @@ from ddopg.storage.reading import read_description, read_run
 from tests.recorded import SIZES, contents
 
 MODULE = """
-from ddopg.controllers import Parameter, black_box, controller
+from ddopg.controllers import Parameter, black_box, controller, returns_only
 
 balance = controller(
     [
@@ -28,6 +28,7 @@ balance = controller(
     action_size=1,
 )
 other = controller([Parameter("angle", -40.0, scale=10.0)], lambda p, o: [p["angle"] * o[2]], 4, 1)
+alone = returns_only([Parameter("kp", 2.0, bounds=(0.0, 8.0), unit="N/m"), Parameter("kd", 0.1, scale=0.1)])
 number = 3.0
 """
 QUICK = [*SIZES, "--eval-points", "1", "--quiet"]
@@ -183,6 +184,48 @@ def test_a_robot_without_python_is_tuned_by_files(tmp_path, capsys):
     foreign = tmp_path / "old.json"
     foreign.write_text(json.dumps({"observations": seen, "actions": [[-3.0], [-6.0]], "rewards": [1.0, 0.0]}))
     assert main(["add", str(run), str(foreign), "--policy-class", "mine:balance"]) == 0
+
+
+class TestReturnsAlone:
+    OF_RETURNS = ("--policy", "mine:alone")
+
+    def test_a_machine_of_which_only_returns_are_known_is_tuned_from_the_command_line(self, tmp_path, capsys):
+        place = tmp_path / "machine"
+        assert main(["begin", str(place), "--returns-only", *self.OF_RETURNS]) == 0
+        for number in range(7):
+            assert main(["ask", str(place), "--number", "1", *self.OF_RETURNS]) == 0
+            about = (place / "proposals" / f"{number:04d}" / "proposal.json").read_text()
+            found = json.loads(about, parse_constant=pytest.fail)  # no infinities, which JSON has not
+            earned = -((found["parameters"]["kp"] - 3.0) ** 2)
+            words = ["--return", str(earned), "--context", "0.5"]
+            assert main(["tell", str(place), *words, *self.OF_RETURNS]) == 0
+        assert "rollout 1 (proposal 0): return -1 in 1 steps" in capsys.readouterr().out  # the start, 2 N/m
+        assert read_description(place).problem.horizon == 1
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--returns-only"], "--returns-only needs parameters without a controller"),
+            (["--returns-only", *OWN], "--returns-only needs parameters without a controller"),
+            (["--returns-only", "--horizon", "3", *OWN], "--returns-only goes without --observations"),
+            (["--observations", "4", "--horizon", "3"], "give --observations, --low, --high and --horizon"),
+        ],
+    )
+    def test_what_does_not_describe_a_machine_is_refused(self, words, said, tmp_path, capsys):
+        assert said in refused(capsys, "begin", tmp_path / "machine", *words)
+        assert not (tmp_path / "machine").exists()
+
+    def test_a_return_is_one_finite_number_of_a_proposal_that_waits(self, tmp_path, capsys):
+        place = tmp_path / "machine"
+        assert main(["begin", str(place), "--returns-only", *self.OF_RETURNS]) == 0
+        assert main(["ask", str(place), "--number", "1", *self.OF_RETURNS]) == 0
+        tell = ("tell", place, *self.OF_RETURNS)
+        assert "--return must be a finite number, got nan" in refused(capsys, *tell, "--return", "nan")
+        log = place / "rollout.csv"
+        assert "either a log or --return" in refused(capsys, *tell, log, "--return", "1")
+        assert "proposal 3 is not waiting" in refused(capsys, *tell, "--return", "1", "--proposal", "3")
+        assert main([*map(str, tell), "--return", "1"]) == 0
+        assert "0 are waiting" in refused(capsys, *tell, "--return", "1")
 
 
 class TestTuning:

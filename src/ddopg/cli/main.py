@@ -109,7 +109,7 @@ def parse(arguments: list[str]) -> Command:
     missing = tyro.MISSING
     defaults = {
         Train: start,
-        Begin: Begin(missing, missing, missing, missing, missing, config=start.config),
+        Begin: Begin(missing, config=start.config),
     }
     commands = [_name_command(command, defaults.get(command)) for command in COMMANDS]
     return tyro.cli(

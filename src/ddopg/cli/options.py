@@ -241,14 +241,17 @@ class Begin:
 
     directory: Directory
     """A new directory for the run."""
-    observations: int
+    observations: int | None = None
     """Numbers per observation."""
-    low: tuple[float, ...]
+    low: tuple[float, ...] = ()
     """The smallest value of each action."""
-    high: tuple[float, ...]
+    high: tuple[float, ...] = ()
     """The largest value of each action."""
-    horizon: int
+    horizon: int | None = None
     """Maximum number of steps of a rollout."""
+    returns_only: bool = False
+    """Only what a rollout earned is known: with --policy MODULE:NAME of ddopg.controllers.returns_only, and without
+    --observations, --low, --high and --horizon."""
     seed: int = 0
     """The same seed and logs give the same proposals."""
     preset: PresetName = "default"
@@ -280,12 +283,14 @@ class Ask:
 
 @dataclass(frozen=True)
 class Tell:
-    """Read the logs of rollouts (.csv, .npz or .json), in any order, late, or never."""
+    """Read the logs of rollouts (.csv, .npz or .json), in any order, late, or never; or take a return alone."""
 
     directory: Directory
     """The directory of the run."""
     logs: Logs
     """One file per rollout."""
+    return_: Annotated[float | None, tyro.conf.arg(name="return")] = None
+    """What the rollout earned in all, in the place of a log, for runs that were begun with --returns-only."""
     proposal: int | None = None
     """Number of the proposal, if neither the file nor its directory says so."""
     context: tuple[float, ...] = ()

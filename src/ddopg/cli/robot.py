@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ddopg.core.algorithm import Info
 from ddopg.core.state import require_waiting
 from ddopg.core.types import is_same_experience, read_context
 from ddopg.errors import SpaceError, TrajectoryError, require, require_given
+from ddopg.policies import Policy
 from ddopg.proposal import Proposal
 from ddopg.storage import exports, robot_logs
 from ddopg.storage.log_formats import Log
@@ -32,18 +34,14 @@ SAME_AGAIN = ". If a new rollout came out the same, say of which proposal it is:
 
 def begin(command: Begin) -> None:
     """A new run, described by numbers instead of an environment."""
-    low, high = _read_ranges(command.low, command.high)
-    require(
-        command.observations >= 1,
-        f"--observations must be at least 1, got {command.observations}",
-        SpaceError,
-    )
+    policy = choose_own_policy(command)
+    observations, low, high, horizon = _describe_machine(command, policy)
     agent = DDOPG(
-        observation_space=gym.spaces.Box(-np.inf, np.inf, (command.observations,)),
+        observation_space=gym.spaces.Box(-np.inf, np.inf, (observations,)),
         action_space=gym.spaces.Box(low, high, dtype=np.float64),
-        horizon=command.horizon,
+        horizon=horizon,
         config=choose_config(command),
-        policy=choose_own_policy(command),
+        policy=policy,
         seed=command.seed,
         run_directory=command.directory,
     )
@@ -67,8 +65,12 @@ def ask(command: Ask) -> None:
 
 def tell(command: Tell) -> None:
     """Take in the logs of rollouts, one after the other; each is safe before the next is read."""
-    _require_logs(command.logs)
+    if command.return_ is None:
+        _require_logs(command.logs)
     agent = DDOPG.resume(command.directory, policy=import_own_policy(command.policy))
+    if command.return_ is not None:
+        _tell_return(agent, command, command.return_)
+        return
     require(
         command.proposal is None or len(command.logs) == 1,
         f"--proposal goes with one log, got {len(command.logs)}",
@@ -106,6 +108,16 @@ def add(command: Add) -> None:
             f"{added.fit.explained:.1%} of their variance"
         )
         _say(added.info, None, remark, command.json, misfit=added.fit.misfit.tolist())
+    _leave_files(agent)
+
+
+def _tell_return(agent: DDOPG, command: Tell, return_: float) -> None:
+    """Take in what one rollout earned, where nothing else is known of it."""
+    require(not command.logs, "give either a log or --return, not both", TrajectoryError)
+    require(math.isfinite(return_), f"--return must be a finite number, got {return_}", TrajectoryError)
+    proposal = _find_proposal(agent, "--return", command.proposal)
+    info = agent.tell(proposal, return_, context=command.context or None)
+    _say(info, proposal.number, info.remark, command.json)
     _leave_files(agent)
 
 
@@ -152,14 +164,14 @@ def _say_told_before(path: Path, told: Rollout, as_json: bool, advice: str = "")
     print(f"rollout {told.number}: {path} was taken in before, bit for bit; nothing was changed{advice}")
 
 
-def _find_proposal(agent: DDOPG, path: Path, number: int | None) -> Proposal:
+def _find_proposal(agent: DDOPG, path: Path | str, number: int | None) -> Proposal:
     """The proposal of that number, or the only one that waits."""
     waiting = {proposal.number: proposal for proposal in agent.pending}
     listed = ", ".join(map(str, waiting)) or "none"
     found = require_given(
         next(iter(waiting)) if number is None and len(waiting) == 1 else number,
         f"{path} does not say which proposal was rolled out, and {len(waiting)} are waiting ({listed}); give "
-        "--proposal NUMBER, or put the file into the proposal's directory",
+        "--proposal NUMBER, or put a log into the proposal's directory",
         TrajectoryError,
     )
     require_waiting(waiting, found)
@@ -176,6 +188,39 @@ def _say(info: Info, proposal: int | None, remark: str, as_json: bool, **more: A
         f"rollout {info.rollout} ({name}): return {info.return_:.6g} in {info.length} steps; "
         f"incumbent ≈ {info.incumbent:.6g}" + (f"\n  {remark}" if remark else "")
     )
+
+
+def _describe_machine(command: Begin, policy: Policy | None) -> tuple[int, np.ndarray, np.ndarray, int]:
+    """Numbers per observation, the ranges of the actions, and the longest rollout in steps."""
+    given = command.observations, command.low, command.high, command.horizon
+    if command.returns_only:
+        return _describe_returns_only(given, policy)
+    observations, low, high, horizon = given
+    if observations is None or horizon is None or not low or not high:
+        raise SpaceError(
+            "give --observations, --low, --high and --horizon; only a machine of which nothing but returns is known "
+            "needs none of them (--returns-only)"
+        )
+    require(observations >= 1, f"--observations must be at least 1, got {observations}", SpaceError)
+    return observations, *_read_ranges(low, high), horizon
+
+
+def _describe_returns_only(
+    given: tuple[Any, ...], policy: Policy | None
+) -> tuple[int, np.ndarray, np.ndarray, int]:
+    """As `ddopg.tune_controller` has it: one step, whose actions are the search coordinates of the parameters."""
+    require(
+        not any(given),
+        "--returns-only goes without --observations, --low, --high and --horizon: one rollout is one number",
+        SpaceError,
+    )
+    if policy is None or len(policy.action_scale) != policy.size or not policy.observation_size:
+        raise SpaceError(
+            "--returns-only needs parameters without a controller: --policy MODULE:NAME, where NAME is "
+            "ddopg.controllers.returns_only([...]) in your file"
+        )
+    endless = np.full(policy.size, np.inf)
+    return policy.observation_size, -endless, endless, 1
 
 
 def _read_ranges(low: tuple[float, ...], high: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -266,10 +266,11 @@ def _refuse_missing_observations(apply: Callable[..., Any], *arguments: Any) -> 
 
 def _require_actions(call: str, answer: Any, sizes: tuple[int, int, int]) -> None:
     _, observation_size, action_size = sizes
+    shape = getattr(answer, "shape", None)
     require(
-        getattr(answer, "shape", None) == (action_size,),
-        f"{call} must give {action_size} numbers for one observation of {observation_size}, got {answer}; let the "
-        f"last layer have {action_size} outputs",
+        shape == (action_size,),
+        f"{call} must give {action_size} numbers for one observation of {observation_size}, got "
+        f"{answer if shape is None else f'an array of shape {shape}'}; action_size is the length of an action",
         SpaceError,
     )
 

@@ -14,8 +14,10 @@ Observations are those *before* each action, as everywhere.
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -64,8 +66,8 @@ def write_proposal(directory: Path, proposal: Proposal, trained: TrainedPolicy) 
         "policy": files,
         "observations": problem.observation_size,
         "actions": problem.action_size,
-        "action_low": problem.low,
-        "action_high": problem.high,
+        "action_low": _finite_or_null(problem.low),
+        "action_high": _finite_or_null(problem.high),
         "steps_at_most": problem.horizon,
         "columns_of_the_log": list_columns(problem),
         **({"noise_on_raw_output": proposal.noise} if proposal.noise else {}),
@@ -73,6 +75,11 @@ def write_proposal(directory: Path, proposal: Proposal, trained: TrainedPolicy) 
     }
     write_atomically(place / ABOUT, (json.dumps(about, indent=2) + "\n").encode())
     return place
+
+
+def _finite_or_null(ends: Sequence[float]) -> list[float | None]:
+    """JSON has no infinity: an end that is none is null."""
+    return [end if math.isfinite(end) else None for end in ends]
 
 
 def _describe_parameters(trained: TrainedPolicy) -> dict[str, Any]:
