@@ -119,6 +119,17 @@ def make_linear():
     return in_environment(gym.make("ddopg/Cartpole-v0"), gains, 100, 30)
 
 
+def make_linear_black_box():
+    """The same gains in NumPy."""
+    import gymnasium as gym
+
+    gains = linear_feedback(4, 1, scale=[[1.0, 2.0, 20.0, 4.0]]).parameters
+    box = black_box(gains, lambda p, seen: [sum(k * o for k, o in zip(p.values(), seen, strict=True))], 4, 1)
+    return make_linear()._replace(
+        learn=lambda seed: learn_in_environment(gym.make("ddopg/Cartpole-v0"), box, 100, seed)
+    )
+
+
 def make_scheduled():
     """InvertedPendulum-v5 by gains that follow the angle, from no force at all."""
     import gymnasium as gym
@@ -155,6 +166,9 @@ PLANTS = {
     "scheduled": make_scheduled,
     "swimmer": make_swimmer,
 }
+
+
+BLACK_BOXES = {"arm": make_arm_black_box, "linear": make_linear_black_box}
 
 
 def learn_in_environment(env, policy, horizon, seed):
@@ -251,7 +265,7 @@ METHODS = {
 
 
 def measure(name, method, seed):
-    plant = make_arm_black_box() if method == "ddopg-black-box" else PLANTS[name]()
+    plant = (BLACK_BOXES if method == "ddopg-black-box" else PLANTS)[name]()
     started, curve = time.perf_counter(), {}
     rollouts = SHORTER.get((name, method), plant.rollouts)
     for count, theta in enumerate(METHODS[method](plant, seed), 1):
@@ -281,7 +295,9 @@ def run(chosen):
     for seed in range(*chosen.seeds):
         for plant in chosen.plants:
             for method in chosen.methods:
-                if (plant, method, seed) in done or (method == "ddopg-black-box" and plant != "arm"):
+                if (plant, method, seed) in done or (
+                    method == "ddopg-black-box" and plant not in BLACK_BOXES
+                ):
                     continue
                 row = measure(plant, method, seed)
                 with chosen.out.open("a") as file:
@@ -314,16 +330,18 @@ def compare(chosen):
             for method in METHODS
         }
         for method in [*METHODS][1:]:
-            print(*compare_with(plant, method, curves["ddopg"], curves[method]), sep="", end="")
+            print(
+                *compare_with(plant, method, curves["ddopg"], curves[method], chosen.rollouts), sep="", end=""
+            )
 
 
-def compare_with(plant, method, ours, theirs):
-    """One line for the most rollouts that both have, and one for as many as the shortest budget of the plant."""
+def compare_with(plant, method, ours, theirs, wanted):
+    """A line for each of the wanted numbers of rollouts; without one, for the most that both have, and for 60."""
     seeds = sorted(set(ours) & set(theirs))
     if not seeds:
         return
     shared = set.intersection(*(set(map(int, some[seed])) for some in (ours, theirs) for seed in seeds))
-    for count in sorted({max(shared), min(max(shared), 60)}):
+    for count in sorted(shared.intersection(wanted) or {max(shared), min(max(shared), 60)}):
         apart = np.array([ours[seed][str(count)] - theirs[seed][str(count)] for seed in seeds])
         low, high = stats.stratified_bootstrap([apart], partial(np.median, axis=-1), np.random.default_rng(0))
         found = f"{np.median(apart):.1f} [{low:.1f}, {high:.1f}] | {(apart > 0).sum()} of {len(seeds)}"
@@ -347,6 +365,7 @@ def main():
     parser.add_argument("--plants", nargs="+", default=["arm", "crane", "movement"], choices=PLANTS)
     parser.add_argument("--methods", nargs="+", default=[*METHODS], choices=METHODS)
     parser.add_argument("--seeds", type=int, nargs=2, default=(5600, 5620), metavar=("FIRST", "BEHIND"))
+    parser.add_argument("--rollouts", type=int, nargs="+", default=(), help="for compare")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
     {"run": run, "table": table, "compare": compare}[chosen.what](chosen)
