@@ -19,7 +19,6 @@ from ddopg.core.algorithm import Info
 from ddopg.core.answers import choose_safe_action
 from ddopg.core.credit import check_credit, describe_deviation
 from ddopg.core.imitation import Fit, check_fits, fit_policy
-from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.policy_building import build_policy
 from ddopg.core.state import State
 from ddopg.core.types import Description, Failure, Trajectory, read_context
@@ -127,7 +126,7 @@ class DDOPG(Shown):
         self._network = policy
         self.policy = build_policy(self.problem, self.config, policy)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
-        self._cache: LogLikelihoodCache | None = None  # can be computed again at any time
+        self._cache: algorithm.Cache | None = None  # can be computed again at any time
         self.failures: list[Failure] = []
         self._in_hand: dict[int, Trajectory] = {}  # rolled out by `learn`, but not told: the disk was full
         self.store: RunStore | None = None

@@ -16,7 +16,7 @@ from ddopg.core.memory import Memory
 from ddopg.core.param_scaling import param_scale
 from ddopg.core.policy_update import Improvement, find_best_stored, improve
 from ddopg.core.selection import Selection
-from ddopg.core.state import Incumbent, Proposal, count_of_search, indices_of_search
+from ddopg.core.state import Incumbent, Proposal, count_of_search, indices_of_critic, indices_of_search
 from ddopg.core.surrogate import log_weights, objective_value, stored_returns
 from ddopg.core.surrogate_data import Sample
 from ddopg.core.types import Estimate, make_trajectory
@@ -645,6 +645,9 @@ class TestDefault:
 
 def test_the_rollouts_of_the_search_are_counted_and_found_among_the_critics():
     purposes = ("design", "critic", "explore", "noisy", "noisy", "check")
-    assert count_of_search(purposes) == 3
-    assert indices_of_search(purposes).tolist() == [0, 2, 5]
-    assert indices_of_search(purposes[:1]).tolist() == [0]
+    path = make_trajectory([0.0], [[0.0]], [[0.0]], [0.0], horizon=1)
+    memory = Memory((path,) * 6, np.zeros(6), 1, purposes)
+    assert count_of_search(memory) == 3
+    assert indices_of_search(memory).tolist() == [0, 2, 5]
+    assert indices_of_critic(memory).tolist() == [1, 3, 4]
+    assert indices_of_search(Memory()).tolist() == []

@@ -88,5 +88,5 @@ class TestWork:
         agent.learn(total_episodes=70)
         asked.clear()
         agent.learn(total_episodes=20)
-        assert agent._cache.key.grid.stride == 1  # at another stride everything is compared anew
+        assert agent._cache.likelihoods.key.grid.stride == 1  # at another stride everything is compared anew
         assert asked == [2 * agent.config.selection.size] * 20  # one less is needed, in one call each

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ddopg.config import SelectionConfig
-from ddopg.core.memory import Memory, add
+from ddopg.core.memory import Memory, add, count_rows, find_rows, with_columns
 from ddopg.core.selection import select, softmax_probabilities
-from ddopg.core.types import make_trajectory
+from ddopg.core.types import Trajectory, make_trajectory
 from ddopg.errors import TrajectoryError
 from tests import reference
 
@@ -48,6 +48,47 @@ class TestAdd:
         memory = add(Memory(), trajectory())
         with pytest.raises(TrajectoryError, match=rf"{name} have shape \(.*\), the memory holds \(.*\)"):
             add(memory, trajectory(**other))
+
+
+class TestColumns:
+    PURPOSES = ("design", "critic", "explore", "critic", "noisy", "explore", "explore")
+
+    def memory(self):
+        found = Memory()
+        for steps, purpose in enumerate(self.PURPOSES, start=1):
+            found = add(found, trajectory(min(steps, 5)), purpose=purpose)
+        return found
+
+    def test_the_columns_that_are_carried_along_are_those_of_a_memory_put_together(self):
+        memory = self.memory()
+        again = with_columns(memory._replace(columns=None))
+        assert memory.lengths.tolist() == again.lengths.tolist() == [1, 2, 3, 4, 5, 5, 5]
+        assert memory.lengths.dtype == again.lengths.dtype
+        assert memory.columns.rows.keys() == again.columns.rows.keys()
+        for purpose, rows in memory.columns.rows.items():
+            np.testing.assert_array_equal(rows, again.columns.rows[purpose], strict=True)
+
+    def test_rows_of_some_purposes_come_oldest_first(self):
+        for memory in (self.memory(), self.memory()._replace(columns=None)):
+            assert find_rows(memory, "explore", "critic").tolist() == [1, 2, 3, 5, 6]
+            assert find_rows(memory, "noisy").tolist() == [4]
+            assert find_rows(memory, "check").tolist() == []
+            assert count_rows(memory, "explore", "critic", "check") == 5
+
+    def test_a_fork_has_columns_of_its_own(self):
+        memory = self.memory()
+        one, other = add(memory, trajectory(1), purpose="check"), add(memory, trajectory(2), purpose="noisy")
+        assert (one.lengths[-1], other.lengths[-1], len(memory.lengths)) == (1, 2, 7)
+        assert find_rows(one, "noisy").tolist() == [4]
+        assert find_rows(other, "noisy").tolist() == [4, 7]
+
+    def test_a_rollout_is_counted_once_however_many_follow(self, monkeypatch):
+        counted, original = [], Trajectory.length.fget
+        monkeypatch.setattr(
+            Trajectory, "length", property(lambda path: counted.append(path) or original(path))
+        )
+        self.memory()
+        assert len(counted) == len(self.PURPOSES)
 
 
 class TestSoftmax:

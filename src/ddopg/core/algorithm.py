@@ -36,6 +36,7 @@ from ddopg.core.state import (
 )
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
+from ddopg.core.transitions import TransitionCache
 from ddopg.core.types import SurrogateData, Trajectory
 from ddopg.core.value_learning import has_critic, learn_values
 from ddopg.errors import unknown
@@ -69,12 +70,19 @@ class Info(NamedTuple):
     remark: str  # what is odd about the data and how it was met; mostly empty
 
 
+class Cache(NamedTuple):
+    """What can be computed again at any time, and is kept beside the state because that takes long."""
+
+    likelihoods: LogLikelihoodCache | None = None
+    transitions: TransitionCache | None = None
+
+
 class Turn(NamedTuple):
     """What a trajectory has led to."""
 
     state: State
     info: Info
-    cache: LogLikelihoodCache | None  # to hand in with the next trajectory; None computes everything anew
+    cache: Cache  # to hand in with the next trajectory; without it everything is computed anew
 
 
 class Surrogate(NamedTuple):
@@ -152,7 +160,7 @@ def tell(
     trajectory: Trajectory,
     policy: Policy,
     config: Config,
-    cache: LogLikelihoodCache | None = None,
+    cache: Cache | None = None,
 ) -> Turn:
     """One turn of Algorithm 1, from the sampled trajectory to the next policy.
 
@@ -181,7 +189,7 @@ def add(
     trajectory: Trajectory,
     policy: Policy,
     config: Config,
-    cache: LogLikelihoodCache | None = None,
+    cache: Cache | None = None,
 ) -> tuple[Turn, Proposal]:
     """The same turn with a trajectory that was not asked for, of the policy that it names."""
     proposal = Proposal(-1 - state.added, trajectory.theta, trajectory.seed, ADDED)
@@ -193,7 +201,7 @@ def build_surrogate_data(
 ) -> Surrogate:
     """Select trajectories, choose the scales, and prepare what a search from the centre rests on."""
     rng = make_rng(state.seed, state.memory.size, "selection")
-    known = indices_of_search(state.memory.purposes)
+    known = indices_of_search(state.memory)
     drawn = select(rng, state.memory.returns[known], config.selection)
     selection = drawn._replace(indices=known[drawn.indices])
     sample = Sample(
@@ -220,21 +228,24 @@ def _take_turn(
     trajectory: Trajectory,
     policy: Policy,
     config: Config,
-    cache: LogLikelihoodCache | None,
+    cache: Cache | None,
 ) -> Turn:
     """Remember, learn values, select, improve."""
+    cache = cache or Cache()
     state = _remember(state, proposal, trajectory, policy, config)
     if is_process_search(policy, config):
         state, about = follow_process(state, policy)
         return Turn(state, _info_of_rollout(state, trajectory, "")._replace(**about), cache)
-    own = count_of_search(state.memory.purposes)  # rollouts of the search
+    own = count_of_search(state.memory)  # rollouts of the search
     if has_critic(policy, config) and own >= config.design.constants:
-        state = state._replace(critic=learn_values(state, policy, config))
+        cache = cache._replace(transitions=cache.transitions or TransitionCache())
+        state = state._replace(critic=learn_values(state, policy, config, cache.transitions))
     if own < config.design.policies or not is_of_search(proposal.purpose):
         outcome = "initial_design" if own < config.design.policies else "not_searched"
         state = hand_over(state)
         return Turn(state, _info_of_rollout(state, trajectory, outcome), cache)
-    surrogate = build_surrogate_data(state, policy, config, cache)
+    surrogate = build_surrogate_data(state, policy, config, cache.likelihoods)
+    cache = cache._replace(likelihoods=surrogate.cache)
     state = state._replace(return_bound=_refresh_bound(state, config))
     found = _improve(state, surrogate, own == config.design.policies, policy, config)
     if is_finite(found):
@@ -243,7 +254,7 @@ def _take_turn(
         state = _replace_found(state, incumbent)
     state = hand_over(state)
     length_scale = length_scale_in_use(policy, surrogate.data, config.surrogate)
-    return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), surrogate.cache)
+    return Turn(state, _info_of_search(state, trajectory, surrogate, found, length_scale), cache)
 
 
 def _replace_found(state: State, incumbent: Incumbent) -> State:
@@ -257,7 +268,7 @@ def _remember(
     """Put the trajectory into the memory; the best single rollout leads until the design is complete."""
     memory = remember(state.memory, trajectory, config.discount, proposal.purpose)
     value = float(memory.returns[-1])
-    starting = count_of_search(memory.purposes) <= config.design.policies
+    starting = count_of_search(memory) <= config.design.policies
     by_rollout = config.incumbent.rule == "rollout" and not config.incumbent.ema_rate
     better = (
         (starting or by_rollout) and is_of_search(proposal.purpose) and value > state.found_by_search.value

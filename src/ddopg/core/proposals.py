@@ -25,6 +25,9 @@ from ddopg.core.state import (
     Proposal,
     State,
     count_of_search,
+    count_with_pending,
+    indices_of_critic,
+    indices_of_search,
     is_of_search,
 )
 from ddopg.parameters import reflect
@@ -37,7 +40,7 @@ MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
     """The k-th proposal: constants, the rest of the design; later a random policy, a re-check or a perturbation."""
     rng, outputs = make_rng(state.seed, k, "exploration"), len(policy.action_scale)
-    place = count_of_search(state.purposes)
+    place = count_of_search(state.memory) + sum(is_of_search(p.purpose) for p in state.pending)
 
     def proposal(purpose: str, theta: np.ndarray) -> Proposal:
         inside = theta if policy.limits is None else reflect(theta, policy.limits)
@@ -84,8 +87,8 @@ def _propose_actor(proposal: Callable[[str, np.ndarray], Proposal], state: State
     """The critic's actor, in turns as it is and with its noise."""
     assert state.critic is not None
     actor = state.critic.actor
-    own = [purpose for purpose in state.purposes if not is_of_search(purpose)]
-    if not own or own[-1] == NOISY:
+    latest = next((purpose for purpose in reversed(state.purposes) if not is_of_search(purpose)), NOISY)
+    if latest == NOISY:
         return proposal(CRITIC, np.asarray(actor.theta))
     deviation = np.exp(np.asarray(actor.log_std, np.float64)).astype(np.float32)
     return proposal(NOISY, np.asarray(actor.theta))._replace(noise=tuple(map(float, deviation)))
@@ -95,8 +98,7 @@ def anneal_factor(state: State, config: Config) -> float:
     """min(1, `annealing.episodes` / episodes' worth of steps so far): 1 at first, falling as experience gathers."""
     if not config.annealing.episodes or not state.steps:
         return 1.0
-    pairs = zip(state.memory.trajectories, state.memory.purposes, strict=True)
-    of_critic = sum(t.length for t, purpose in pairs if not is_of_search(purpose)) if state.critic else 0
+    of_critic = int(np.sum(state.memory.lengths[indices_of_critic(state.memory)])) if state.critic else 0
     horizon = state.memory.trajectories[0].horizon
     return min(1.0, config.annealing.episodes * horizon / max(state.steps - of_critic, 1))
 
@@ -109,12 +111,10 @@ def _random_share(state: State, place: int, config: Config) -> float:
     that fail at once are cheap, so there may be many, up to `MAX_RANDOM_FRACTION`.
     """
     share = min(config.exploration.random / max(place, 1), MAX_RANDOM_FRACTION)
-    pairs = zip(state.memory.trajectories, state.memory.purposes, strict=True)
-    seen = [trajectory for trajectory, purpose in pairs if is_of_search(purpose)]
-    if not seen:
+    seen = state.memory.lengths[indices_of_search(state.memory)]
+    if not len(seen):
         return share
-    random, recent = seen[: config.design.policies], seen[-RECENT_WINDOW:]
-    cost = float(np.mean([t.length for t in random]) / np.mean([t.length for t in recent]))
+    cost = float(np.mean(seen[: config.design.policies]) / np.mean(seen[-RECENT_WINDOW:]))
     return min(share / (share + (1 - share) * cost), MAX_RANDOM_FRACTION) if cost < 1 else share
 
 
@@ -133,8 +133,8 @@ def _is_check(state: State, drawn: float, config: Config) -> bool:
     share = recheck_share(state, config)
     if state.critic is None or not share:
         return drawn < share
-    checks = state.purposes.count(CHECK)
-    return needs_check(state) and checks + 1 <= share * (state.purposes.count(EXPLORE) + checks + 1)
+    checks = count_with_pending(state, CHECK)
+    return needs_check(state) and checks + 1 <= share * (count_with_pending(state, EXPLORE) + checks + 1)
 
 
 @lru_cache(maxsize=8)

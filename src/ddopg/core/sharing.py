@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ddopg.core.memory import Memory, find_rows
+from ddopg.core.memory import Memory, count_rows, find_rows
 from ddopg.core.state import (
     CHECK,
     CRITIC,
@@ -16,6 +16,7 @@ from ddopg.core.state import (
     NOISY,
     State,
     count_of_search,
+    indices_of_critic,
     is_of_search,
 )
 
@@ -38,12 +39,15 @@ def is_turn_of_critic(state: State) -> bool:
     Steps are what rollouts cost. Those of long ago count less, by a factor e for every `SHARE_WINDOW` rollouts of
     usual length. Rollouts under way count as usual ones, and so does the next one.
     """
-    lengths = np.array([float(trajectory.length) for trajectory in state.memory.trajectories])
+    lengths = state.memory.lengths.astype(float)
     usual = float(np.mean(lengths[-RECENT_WINDOW:]))
     lengths = np.append(lengths, [usual] * len(state.pending))
     ago = np.sum(lengths) - np.cumsum(lengths)
     counted = lengths * np.exp(-ago / (SHARE_WINDOW * usual))
-    own = np.array([not is_of_search(purpose) for purpose in state.purposes])
+    own = np.append(
+        indices_of_critic(state.memory),
+        [state.memory.size + i for i, p in enumerate(state.pending) if not is_of_search(p.purpose)],
+    ).astype(int)
     return np.sum(counted[own]) + usual / 2 < critic_share(state) * (np.sum(counted) + usual)
 
 
@@ -58,7 +62,7 @@ def critic_share(state: State) -> float:
     if lead is None:
         return 0.5
     most = 1 - search_keeps(state)
-    if count_of_search(state.memory.purposes) < YOUNG:
+    if count_of_search(state.memory) < YOUNG:
         most = 0.5
     elif makes_progress(state.memory):
         most = SHARE_BESIDE_PROGRESS
@@ -88,7 +92,7 @@ def lead_of_actor(memory: Memory, judged_by: Sequence[str] = (CHECK, EXPLORE, DE
     """
     actor = recent_returns(memory, CRITIC, NOISY)
     search = next((found for found in (recent_returns(memory, p) for p in judged_by) if len(found) > 1), None)
-    if memory.purposes.count(CRITIC) < 2 or search is None:
+    if count_rows(memory, CRITIC) < 2 or search is None:
         return None
     return probability_of_lead(actor, search)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ddopg.core.critic import Critic
-from ddopg.core.memory import Memory
+from ddopg.core.memory import Memory, count_rows, find_rows
 from ddopg.errors import TrajectoryError, require
 
 if TYPE_CHECKING:
@@ -89,16 +89,24 @@ def is_of_search(purpose: str) -> bool:
     return purpose not in _OF_CRITIC
 
 
-def count_of_search(purposes: Sequence[str]) -> int:
-    """How many of the rollouts are the search's; asked of all of them several times per iteration, so it is quick."""
-    return len(purposes) - sum(map(purposes.count, _OF_CRITIC))
+def count_of_search(memory: Memory) -> int:
+    """How many of the rollouts are the search's."""
+    return memory.size - count_rows(memory, *_OF_CRITIC)
 
 
-def indices_of_search(purposes: Sequence[str]) -> np.ndarray:
-    """Which of the rollouts are the search's."""
-    if count_of_search(purposes) == len(purposes):
-        return np.arange(len(purposes))
-    return np.flatnonzero([is_of_search(purpose) for purpose in purposes])
+def indices_of_search(memory: Memory) -> np.ndarray:
+    """Which of the rollouts are the search's, (n,)."""
+    return np.delete(np.arange(memory.size), indices_of_critic(memory))
+
+
+def indices_of_critic(memory: Memory) -> np.ndarray:
+    """Which of the rollouts are the critic's, (n,)."""
+    return find_rows(memory, *_OF_CRITIC)
+
+
+def count_with_pending(state: State, purpose: str) -> int:
+    """How many rollouts have that purpose, with those that are under way."""
+    return count_rows(state.memory, purpose) + sum(waiting.purpose == purpose for waiting in state.pending)
 
 
 def require_waiting(waiting: Collection[int], number: int) -> None:

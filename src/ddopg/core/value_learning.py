@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ddopg.config import Config, CriticConfig
 from ddopg.core import critic as critics
 from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import draw_seed
 from ddopg.core.state import State
-from ddopg.core.transitions import Transitions, collect_transitions
+from ddopg.core.transitions import TransitionCache, Transitions
 from ddopg.policies import Policy
 
 MAX_UPDATES = 2**14  # per rollout
@@ -28,7 +29,9 @@ def has_critic(policy: Policy, config: Config) -> bool:
     return config.critic.updates > 0 and not policy.replayed and not policy.parameters
 
 
-def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic | None:
+def learn_values(
+    state: State, policy: Policy, config: Config, cache: TransitionCache | None = None
+) -> critics.Critic | None:
     """What the critic knows after the newest rollout: `critic.updates` per step of it, on all stored steps.
 
     The first round learns from the whole initial design. A round has at most `MAX_UPDATES` updates.
@@ -37,6 +40,7 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
         state: the learner, the newest rollout in its memory.
         policy: the policy class of the actor.
         config: the whole configuration.
+        cache: what was collected before; without one all steps are collected anew.
 
     Returns:
         The critic; that of before where no step has a known successor, and where a round ends in something that is
@@ -44,7 +48,7 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
     """
     critic, new = state.critic, state.memory.trajectories[-1:]
     settings = within_episode(config.critic, new[0].horizon)
-    transitions = collect_transitions(state.memory, settings.discount)
+    transitions = (cache or TransitionCache()).collect(state.memory, settings.discount)
     if not transitions.number:
         return critic
     if critic is None:
@@ -57,7 +61,9 @@ def learn_values(state: State, policy: Policy, config: Config) -> critics.Critic
         policy,
         settings,
     )
-    return after if all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(after)) else state.critic
+    return (
+        after if all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(after)) else state.critic
+    )
 
 
 def within_episode(config: CriticConfig, horizon: int) -> CriticConfig:

@@ -102,7 +102,7 @@ def explain_missing(reading: Reading) -> str:
         One sentence for the page; empty if nothing is missing.
     """
     config = reading.about.config
-    size = count_of_search(reading.state.memory.purposes)
+    size = count_of_search(reading.state.memory)
     if size < config.design.policies:
         told = f"{size} of the {config.design.policies} rollouts of the initial design are there"
         return f"There is no surrogate yet: {told}."

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ddopg.core.memory import Memory
+from ddopg.core.memory import Memory, with_columns
 from ddopg.core.policy_building import build_policy
 from ddopg.core.state import State
 from ddopg.core.types import Description, Evaluation, Failure
@@ -168,7 +168,8 @@ def _build_memory(rollouts: Sequence[Rollout]) -> Memory:
     require(len(sizes) <= 1, f"the contexts of the rollouts have different sizes, {sizes}", ArtefactError)
     returns = np.array([one.value for one in rollouts], np.float64)
     longest = max((t.length for t in trajectories), default=0)
-    return Memory(trajectories, returns, longest, tuple(one.purpose for one in rollouts))
+    purposes = tuple(one.purpose for one in rollouts)
+    return with_columns(Memory(trajectories, returns, longest, purposes))
 
 
 def _check_counts(state: State, lengths: Sequence[int]) -> None:
