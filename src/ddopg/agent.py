@@ -17,6 +17,7 @@ from ddopg.config import preset as preset_config
 from ddopg.core import algorithm
 from ddopg.core.algorithm import Info
 from ddopg.core.answers import choose_safe_action
+from ddopg.core.cache import Cache
 from ddopg.core.credit import check_credit, describe_deviation
 from ddopg.core.imitation import Fit, check_fits, fit_policy
 from ddopg.core.policy_building import build_policy
@@ -126,7 +127,7 @@ class DDOPG(Shown):
         self._network = policy
         self.policy = build_policy(self.problem, self.config, policy)
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
-        self._cache: algorithm.Cache | None = None  # can be computed again at any time
+        self._cache: Cache | None = None  # can be computed again at any time
         self.failures: list[Failure] = []
         self._in_hand: dict[int, Trajectory] = {}  # rolled out by `learn`, but not told: the disk was full
         self.store: RunStore | None = None

@@ -8,7 +8,7 @@ import pytest
 from ddopg.envs.adapter import make, takes_unclipped_actions
 from ddopg.errors import RolloutError
 from ddopg.policies import clipped, custom, linear, mlp, normalised, squashed
-from ddopg.rollouts.playing import evaluate, rollout
+from ddopg.rollouts.playing import _to_trajectory, evaluate, rollout
 from ddopg.rollouts.stepping import iterate_steps
 from tests.box2d import mark_box2d
 from tests.probes import Target
@@ -132,6 +132,27 @@ def test_an_environment_may_change_its_action_and_what_is_stored_is_what_was_sen
     assert (
         played.actions.tobytes() == np.array(env.sent).tobytes() == np.full((3, 1), 0.4, np.float32).tobytes()
     )
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_an_action_is_clipped_to_the_space_on_both_sides_and_left_alone_within(kind):
+    env = Greedy(False)
+    env.action_space = gym.spaces.Box(kind(-0.5), kind(0.25), (1,), kind)
+    answers = iter(np.float32([[0.2], [0.25], [0.26]]))
+    assert len(list(iterate_steps(env, lambda o: next(answers), 0, 3))) == 3
+    answers = iter(np.float32([[-0.6], [-0.5], [-0.4]]))
+    assert len(list(iterate_steps(env, lambda o: next(answers), 0, 3))) == 3
+    np.testing.assert_allclose(np.ravel(env.sent), [0.2, 0.25, 0.25, -0.5, -0.5, -0.4], rtol=1e-7)
+    assert {sent.dtype for sent in env.sent} == {np.dtype(kind)}
+
+
+def test_answers_of_different_sizes_are_refused_even_if_their_numbers_would_fit():
+    env = Greedy(True)
+    answers = iter([np.zeros(size, np.float32) for size in (2, 1, 3)])
+    episode = list(iterate_steps(env, lambda o: next(answers), 0, 3))
+    assert len(episode) == 3
+    with pytest.raises(RolloutError, match="the episode with seed 7 cannot be used: actions"):
+        _to_trajectory(np.zeros(1, np.float32), episode, 3, 7)
 
 
 def test_an_environment_may_change_the_action_of_a_policy_of_one_s_own():

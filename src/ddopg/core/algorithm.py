@@ -12,6 +12,7 @@ import numpy as np
 
 from ddopg.config import Config
 from ddopg.core.acquisitions import OBJECTIVES
+from ddopg.core.cache import Cache
 from ddopg.core.incumbents import choose_incumbent, hand_over
 from ddopg.core.log_likelihood_cache import LogLikelihoodCache
 from ddopg.core.memory import Memory
@@ -36,7 +37,6 @@ from ddopg.core.state import (
 )
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.core.surrogate_data import Sample, length_scale_in_use, prepare
-from ddopg.core.transitions import TransitionCache
 from ddopg.core.types import SurrogateData, Trajectory
 from ddopg.core.value_learning import has_critic, learn_values
 from ddopg.errors import unknown
@@ -68,13 +68,6 @@ class Info(NamedTuple):
     search_steps: int  # gradient steps of the search
     outcome: str  # converged, step_limit, not_finite: how a search ended; gaussian_process, initial_design, …
     remark: str  # what is odd about the data and how it was met; mostly empty
-
-
-class Cache(NamedTuple):
-    """What can be computed again at any time, and is kept beside the state because that takes long."""
-
-    likelihoods: LogLikelihoodCache | None = None
-    transitions: TransitionCache | None = None
 
 
 class Turn(NamedTuple):
@@ -238,14 +231,13 @@ def _take_turn(
         return Turn(state, _info_of_rollout(state, trajectory, "")._replace(**about), cache)
     own = count_of_search(state.memory)  # rollouts of the search
     if has_critic(policy, config) and own >= config.design.constants:
-        cache = cache._replace(transitions=cache.transitions or TransitionCache())
         state = state._replace(critic=learn_values(state, policy, config, cache.transitions))
     if own < config.design.policies or not is_of_search(proposal.purpose):
         outcome = "initial_design" if own < config.design.policies else "not_searched"
         state = hand_over(state)
         return Turn(state, _info_of_rollout(state, trajectory, outcome), cache)
     surrogate = build_surrogate_data(state, policy, config, cache.likelihoods)
-    cache = cache._replace(likelihoods=surrogate.cache)
+    cache.likelihoods = surrogate.cache
     state = state._replace(return_bound=_refresh_bound(state, config))
     found = _improve(state, surrogate, own == config.design.policies, policy, config)
     if is_finite(found):
@@ -269,10 +261,8 @@ def _remember(
     memory = remember(state.memory, trajectory, config.discount, proposal.purpose)
     value = float(memory.returns[-1])
     starting = count_of_search(memory) <= config.design.policies
-    by_rollout = config.incumbent.rule == "rollout" and not config.incumbent.ema_rate
-    better = (
-        (starting or by_rollout) and is_of_search(proposal.purpose) and value > state.found_by_search.value
-    )
+    counts = starting or (config.incumbent.rule == "rollout" and not config.incumbent.ema_rate)
+    better = counts and is_of_search(proposal.purpose) and value > state.found_by_search.value
     if config.search.scale_by_sensitivity and not policy.parameters:
         sensitivity = param_sensitivity(policy, trajectory)
         if not policy.linear:  # what a parameter does depends on the others: a constant policy's do nothing

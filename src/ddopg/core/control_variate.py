@@ -33,8 +33,8 @@ def make_control_variate(
     units = np.exp(np.asarray(critic.log_scale, np.float64) - np.log(reward_scale)) * grid.discount**times
     return ControlVariate(
         networks=critic.networks,
-        mean=mean,
-        deviation=deviation,
+        mean=jnp.asarray(mean),
+        deviation=jnp.asarray(deviation),
         units=jnp.asarray(units, jnp.float32),
         zero=critic.zero,
         lengths=jnp.asarray(stretch_lengths(grid), jnp.float32),

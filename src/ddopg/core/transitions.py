@@ -9,7 +9,6 @@ from operator import is_
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ddopg.core.memory import Memory
@@ -88,8 +87,8 @@ class TransitionCache:
             steps=np.int32(steps),
             mean=mean,
             deviation=deviation,
-            log_scale=jnp.asarray(np.log(scale), np.float32),
-            zero=jnp.asarray(np.mean(to_come / scale), np.float32),
+            log_scale=np.asarray(np.log(scale), np.float32),
+            zero=np.asarray(np.mean(to_come / scale), np.float32),
         )
 
     def _hold(self, chosen: tuple[Trajectory, ...], discount: float) -> None:
@@ -148,7 +147,7 @@ class Rows:
         self._end += more
 
 
-def observation_moments(memory: Memory, capacity: int = CAPACITY) -> tuple[jax.Array, jax.Array]:
+def observation_moments(memory: Memory, capacity: int = CAPACITY) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation (O,) of the observations that the critic learns from.
 
     Args:
@@ -198,12 +197,12 @@ def _moments_of(trajectory: Trajectory) -> tuple[np.ndarray, ...]:
 
 def _combine_moments(
     steps: np.ndarray, means: np.ndarray, squares: np.ndarray
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation over all trajectories: Σ T m / Σ T, and the root of Σ (squares + T (m − mean)²) / Σ T."""
     each, total = steps[:, None], np.sum(steps)
     mean = np.sum(each * means, axis=0) / total
     deviation = np.sqrt(np.sum(squares + each * np.square(means - mean), axis=0) / total)
-    return jnp.asarray(mean, np.float32), jnp.asarray(np.where(deviation > 0, deviation, 1.0), np.float32)
+    return mean.astype(np.float32), np.where(deviation > 0, deviation, 1.0).astype(np.float32)
 
 
 def _join(rows: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:

@@ -260,8 +260,8 @@ def _to_trajectory(theta: np.ndarray, episode: list[Step], horizon: int, seed: i
     try:
         return make_trajectory(
             theta,
-            observations,
-            actions,
+            _stack(observations),
+            _stack(actions),
             rewards,
             horizon=horizon,
             terminated=terminated[-1],
@@ -270,3 +270,9 @@ def _to_trajectory(theta: np.ndarray, episode: list[Step], horizon: int, seed: i
         )
     except TrajectoryError as error:
         raise RolloutError(f"the episode with seed {seed} cannot be used: {error}") from error
+
+
+def _stack(rows: Sequence[np.ndarray]) -> Any:
+    """Rows of one size below each other; NumPy takes long to find out by itself that they fit."""
+    shapes = {row.shape for row in rows}
+    return np.concatenate(rows).reshape(len(rows), -1) if len(shapes) == rows[0].ndim == 1 else rows

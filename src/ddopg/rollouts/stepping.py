@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
 import gymnasium as gym
@@ -62,9 +63,9 @@ def _iterate(
     """`iterate_steps`, but that what was observed is kept and not looked at."""
     space, expected = env.action_space, env.observation_space.shape
     assert isinstance(space, gym.spaces.Box)
-    clip, shape, low, high = not takes_unclipped_actions(env), space.shape, space.low, space.high
-    make_step, keep = env.step, observations.append
+    make_step, keep, send = env.step, observations.append, _make_sender(env, space)
     plain = expected if expected is not None and len(expected) == 1 else None
+    flat = (math.prod(space.shape),) if math.prod(space.shape) <= _FEW else None
     observation, _ = call_env(lambda: env.reset(seed=seed), RESET, "reset", 0, seed)
     for step in range(horizon):
         if type(observation) is np.ndarray and observation.shape == plain and observation.dtype.char in "fd":
@@ -73,11 +74,15 @@ def _iterate(
             seen = _to_vector(observation, expected, step, seed)
         keep(seen)
         answer = act(seen)  # the policy's own array, which it may change: the copy is ours
-        ready = type(answer) is np.ndarray and answer.dtype.char == "f"
-        action = answer.copy() if ready else np.array(answer, np.float32)
-        if not _is_finite(action):
+        if type(answer) is np.ndarray and answer.dtype.char == "f" and answer.shape == flat:
+            action = answer.copy()
+            finite = isfinite(sum(action.tolist()))  # in double precision: the sum cannot overflow
+        else:
+            action = np.array(answer, np.float32)
+            finite = bool(np.isfinite(action).all())
+        if not finite:
             raise _bad_action(action, seen, step, seed)
-        sent = np.minimum(np.maximum(action.reshape(shape), low), high) if clip else action.copy()
+        sent = send(action)
         try:
             returned = make_step(sent)
         except (Exception, SystemExit) as error:
@@ -94,6 +99,21 @@ def _iterate(
         yield seen, action, reward, terminated, truncated
         if terminated or truncated:
             return
+
+
+def _make_sender(env: gym.Env, space: gym.spaces.Box) -> Callable[[np.ndarray], np.ndarray]:
+    """What an environment is given for an action: a copy, which it may change, clipped unless it clips itself."""
+    if takes_unclipped_actions(env):
+        return np.ndarray.copy
+    shape, low, high = space.shape, space.low, space.high
+    if shape == (1,) and low.dtype.char == "f":  # most are not clipped, and Python sees that sooner
+        lowest, highest = float(low[0]), float(high[0])
+        return lambda action: (
+            action.copy()
+            if action.shape == shape and lowest <= action.item() <= highest
+            else np.minimum(np.maximum(action.reshape(shape), low), high)
+        )
+    return lambda action: np.minimum(np.maximum(action.reshape(shape), low), high)
 
 
 def call_env(call: Callable[[], Any], parts: tuple[str, ...], what: str, step: int, seed: int) -> Any:
@@ -137,13 +157,6 @@ def _to_vector(observation: Any, expected: tuple[int, ...] | None, step: int, se
         )
     array = array.astype(np.float32)
     return array if array.ndim == 1 else array.ravel()
-
-
-def _is_finite(vector: np.ndarray) -> bool:
-    """Look at float32 numbers: their sum in double precision cannot overflow. Python's is the cheapest for a few."""
-    if vector.ndim == 1 and vector.size <= _FEW:
-        return math.isfinite(sum(vector.tolist()))
-    return bool(np.isfinite(vector).all())
 
 
 def _require_finite(observations: list[np.ndarray], seed: int) -> None:
