@@ -155,6 +155,12 @@ def test_answers_of_different_sizes_are_refused_even_if_their_numbers_would_fit(
         _to_trajectory(np.zeros(1, np.float32), episode, 3, 7)
 
 
+@pytest.mark.parametrize("answer", [[float("nan")], jnp.full(1, jnp.inf), np.full(1, np.nan)])
+def test_an_answer_that_is_no_vector_of_float32_is_looked_at_too(answer):
+    with pytest.raises(RolloutError, match=r"the policy answered \[(nan|inf)\] at step 0"):
+        list(iterate_steps(Greedy(True), lambda o: answer, 0, 3))
+
+
 def test_an_environment_may_change_the_action_of_a_policy_of_one_s_own():
     """JAX gives arrays that cannot be written; the environment gets one that can."""
     policy = custom(lambda key: jnp.ones(1), lambda theta, o: theta * o, 1, 1)
