@@ -13,7 +13,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ddopg.baselines import tuned
+from ddopg.baselines import tuned, zoo
 from ddopg.baselines.settings import (
     ARSSettings,
     CMAESSettings,
@@ -21,6 +21,7 @@ from ddopg.baselines.settings import (
     RandomSettings,
     ReinforceSettings,
     SACSettings,
+    TQCSettings,
     TRPOSettings,
 )
 from ddopg.config import Config, preset
@@ -90,6 +91,7 @@ KINDS = {
     "ppo": AlgorithmSpec("ddopg.baselines.sb3:ppo", PPOSettings, _SB3),
     "trpo": AlgorithmSpec("ddopg.baselines.sb3:trpo", TRPOSettings, _SB3),
     "sac": AlgorithmSpec("ddopg.baselines.sb3:sac", SACSettings, _SB3),
+    "tqc": AlgorithmSpec("ddopg.baselines.sb3:tqc", TQCSettings, _SB3),
     "cmaes": AlgorithmSpec("ddopg.baselines.search:cma_es", CMAESSettings, ("cma",)),
     "ars": AlgorithmSpec("ddopg.baselines.search:ars", ARSSettings),
     "random": AlgorithmSpec("ddopg.baselines.search:random_search", RandomSettings),
@@ -109,6 +111,8 @@ METHODS = {
     "trpo-tuned": Method("trpo", tuned.TRPO, tuned.TRPO_BY_TASK),
     "sac": Method("sac", SACSettings()),
     "sac-tuned": Method("sac", tuned.SAC, tuned.SAC_BY_TASK),
+    "sac-zoo": Method("sac", SACSettings(), zoo.SAC_BY_TASK),
+    "tqc-zoo": Method("tqc", TQCSettings(), zoo.TQC_BY_TASK),
     "cmaes": Method("cmaes", tuned.CMAES, tuned.CMAES_BY_TASK),
     "cmaes-mlp": Method("cmaes", tuned.CMAES_MLP),
     "ars": Method("ars", tuned.ARS, tuned.ARS_BY_TASK),

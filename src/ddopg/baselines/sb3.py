@@ -1,4 +1,4 @@
-"""PPO and SAC of stable-baselines3, TRPO of sb3-contrib: the real libraries, which come with the extra `baselines`.
+"""PPO and SAC of stable-baselines3, TRPO and TQC of sb3-contrib: the real libraries, which come with the extra `baselines`.
 
 They learn in pieces of one update. Their actor is copied into one of our policies after each, so that it is evaluated
 as all others are; running statistics of the observations are folded into its first layer.
@@ -6,7 +6,8 @@ as all others are; running statistics of the observations are folded into its fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -14,12 +15,12 @@ import numpy as np
 
 from ddopg.baselines.base import Checkpoint
 from ddopg.baselines.scaling import Scaling, fold_scaling, make_identity
-from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
+from ddopg.baselines.settings import PPOSettings, SACSettings, TQCSettings, TRPOSettings
 from ddopg.envs.adapter import problem_from_env
 from ddopg.errors import MissingPackageError
-from ddopg.policies import Policy, clipped, mlp, relu, squashed
+from ddopg.policies import Policy, clipped, limited, mlp, relu, squashed
 
-PIECE = 100  # steps of SAC between two checkpoints
+PIECE = 100  # steps of SAC and TQC between two checkpoints
 
 
 class Student(NamedTuple):
@@ -74,7 +75,20 @@ def trpo(env: gym.Env, seed: int, settings: TRPOSettings) -> Iterator[Checkpoint
 def sac(env: gym.Env, seed: int, settings: SACSettings) -> Iterator[Checkpoint]:
     """One checkpoint per hundred steps or update, whichever is longer."""
     libraries = _import_libraries()
-    model = libraries.sb3.SAC(
+    return _learn(_wrap_off_policy_model(env, seed, settings, libraries.sb3.SAC, libraries))
+
+
+def tqc(env: gym.Env, seed: int, settings: TQCSettings) -> Iterator[Checkpoint]:
+    """One checkpoint per hundred steps or update, whichever is longer."""
+    libraries = _import_libraries()
+    make = partial(libraries.contrib.TQC, top_quantiles_to_drop_per_net=settings.drop)
+    return _learn(_wrap_off_policy_model(env, seed, settings, make, libraries))
+
+
+def _wrap_off_policy_model(
+    env: gym.Env, seed: int, settings: SACSettings, make: Callable[..., Any], libraries: Libraries
+) -> Student:
+    model = make(
         "MlpPolicy",
         _wrap_env(env, settings.whiten, settings.discount, libraries, rescale=False),
         learning_rate=settings.learning_rate,
@@ -84,16 +98,20 @@ def sac(env: gym.Env, seed: int, settings: SACSettings) -> Iterator[Checkpoint]:
         gradient_steps=settings.train_every,
         gamma=settings.discount,
         tau=settings.tau,
+        ent_coef=settings.entropy or "auto",
         use_sde=settings.state_dependent,
-        policy_kwargs={"net_arch": list(settings.hidden)},
+        policy_kwargs={"net_arch": list(settings.hidden), "log_std_init": settings.log_std},
         seed=seed,
         device="cpu",
     )
     problem = problem_from_env(env)
     network = mlp(problem.observation_size, problem.action_size, settings.hidden, relu)
     actor = model.policy.actor
+    if settings.state_dependent:  # there the libraries clip what they squash
+        limit = (actor.clip_mean,) * problem.action_size
+        network = limited(network, [-x for x in limit], limit)
     layers = _find_linear_layers([actor.latent_pi, actor.mu], libraries)
-    return _learn(Student(model, squashed(network, problem.low, problem.high), layers, PIECE))
+    return Student(model, squashed(network, problem.low, problem.high), layers, PIECE)
 
 
 def extract_params(student: Student) -> np.ndarray:
@@ -176,7 +194,7 @@ def _import_libraries() -> Libraries:
         from stable_baselines3.common import monitor, vec_env
     except ImportError as error:
         raise MissingPackageError(
-            "PPO, TRPO and SAC need stable-baselines3 and sb3-contrib", "baselines"
+            "PPO, TRPO, SAC and TQC need stable-baselines3 and sb3-contrib", "baselines"
         ) from error
     torch.set_num_threads(1)
     return Libraries(torch, stable_baselines3, sb3_contrib, vec_env, monitor)

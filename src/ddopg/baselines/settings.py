@@ -114,12 +114,29 @@ class SACSettings:
     """Share by which the target networks follow."""
     state_dependent: bool = False
     """Exploration by a smooth, state-dependent noise (gSDE) instead of fresh noise every step."""
+    log_std: float = -3.0
+    """Logarithm of the state-dependent noise's deviation at the start; without that noise it has no effect."""
+    entropy: float = 0.0
+    """Weight of the entropy; 0 learns it (the library's `auto`)."""
     whiten: bool = False
     """Observations by running mean and standard deviation, rewards by that of the discounted return."""
 
     def __post_init__(self) -> None:
         _check_positive(self, "learning_rate", "minibatch", "train_every", "tau")
         _check_share(self, "discount")
+        _check_count(self, "entropy")
+
+
+@dataclass(frozen=True)
+class TQCSettings(SACSettings):
+    """TQC of sb3-contrib: SAC with quantile critics. Defaults: the library's, which has those of SAC."""
+
+    drop: int = 2
+    """Highest quantiles of each critic that the target leaves out; of 25, and there are two critics."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.drop < 25, f"drop must lie between 0 and 24, got {self.drop}")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,92 @@
+"""The rivals on the suite `small-budget`: `run` adds what benchmarks/small-budget/records.jsonl does not hold yet.
+
+    python benchmarks/small_budget.py run                     # the whole plan, stage by stage; goes on where it stopped
+    python benchmarks/small_budget.py run --stages 1 2        # some of its stages
+    python benchmarks/small_budget.py plan                    # what there is, and what is missing
+
+Every rival has seeds of its own, from 5400 on, and each is run once. The same jobs, one by one:
+`ddopg bench --suite small-budget --methods NAME … --seeds 5400-5409 --out benchmarks/small-budget`.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from ddopg.experiments.bench import benchmark, jobs, workers
+from ddopg.experiments.bench.suites import find_suite
+
+OUT = Path(__file__).parent / "small-budget"
+SUITE = "small-budget"
+
+SHORT = (
+    "Pendulum-v1",
+    "InvertedPendulum-v5",
+    "MountainCarContinuous-v0",
+    "InvertedDoublePendulum-v5",
+    "Reacher-v5",
+)
+MIDDLE = ("cartpole", "swingup", "LunarLanderContinuous-v3")
+SEARCHES = ("cmaes", "ars", "random")
+
+
+class Stage(NamedTuple):
+    """Jobs of one kind; seeds are outermost."""
+
+    methods: tuple[str, ...]
+    envs: tuple[str, ...]  # all tasks of the suite, if there are none
+    seeds: range
+
+
+PLAN = (
+    Stage(SEARCHES, (), range(5400, 5403)),
+    Stage(("sac-zoo",), SHORT, range(5400, 5403)),
+    Stage(SEARCHES, (), range(5403, 5410)),
+    Stage(("sac-zoo",), MIDDLE, range(5400, 5403)),
+    Stage(("tqc-zoo",), SHORT, range(5400, 5403)),
+    Stage(("sac-zoo", "tqc-zoo"), (), range(5400, 5405)),
+)
+"""In the order in which it is run: what is cheap, and what tells most, comes first."""
+
+
+def plan_stage(stage):
+    return jobs.plan_suite(find_suite(SUITE, stage.envs), stage.methods, stage.seeds)
+
+
+def choose_stages(numbers):
+    return [PLAN[number - 1] for number in numbers or range(1, len(PLAN) + 1)]
+
+
+def collect_jobs(stages):
+    """Every job once, in the order of the stages."""
+    return list({job.key: job for stage in stages for job in plan_stage(stage)}.values())
+
+
+def print_plan(stages):
+    finished = benchmark.read_finished(OUT)
+    for stage in stages:
+        planned = plan_stage(stage)
+        there = sum(job.key in finished for job in planned)
+        where = ", ".join(stage.envs) or "all tasks"
+        print(f"{there:4} of {len(planned):4}  {' '.join(stage.methods)}  ({where})")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["run", "plan"])
+    parser.add_argument("--stages", nargs="+", type=int, default=[])
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    stages = choose_stages(options.stages)
+    if options.what == "run":
+        execute = partial(workers.run_locally, workers=options.workers)
+        failures = benchmark.complete(collect_jobs(stages), OUT, execute)
+        for failure in failures:
+            print(f"failed: {failure.job}: {failure.reason.strip().splitlines()[-1]}")
+    print_plan(stages)
+
+
+if __name__ == "__main__":
+    main()
