@@ -27,7 +27,12 @@ SHORT = (
     "Reacher-v5",
 )
 MIDDLE = ("cartpole", "swingup", "LunarLanderContinuous-v3")
+COMPILED = ("mountaincar", "swimmer")
+LONG = ("Swimmer-v5", "Hopper-v5", "HalfCheetah-v5", "BipedalWalker-v3")
+ARMS = ("ddopg/TwoJointArm-v0", "ddopg/SevenJointArm-v0")
 SEARCHES = ("cmaes", "ars", "random")
+MODELS = ("pgpe", "turbo", "optuna-gp")
+GRADIENTS = ("ppo-tuned", "trpo-tuned")
 
 
 class Stage(NamedTuple):
@@ -39,12 +44,19 @@ class Stage(NamedTuple):
 
 
 PLAN = (
-    Stage(SEARCHES, (), range(5400, 5403)),
-    Stage(("sac-zoo",), SHORT, range(5400, 5403)),
-    Stage(SEARCHES, (), range(5403, 5410)),
-    Stage(("sac-zoo",), MIDDLE, range(5400, 5403)),
+    Stage(SEARCHES, (*SHORT, *MIDDLE, *COMPILED), range(5400, 5405)),
+    Stage((*SEARCHES, *MODELS), ARMS, range(5400, 5402)),
+    Stage(("sac-zoo",), SHORT, range(5400, 5402)),
+    Stage(MODELS, SHORT, range(5400, 5402)),
+    Stage(SEARCHES, LONG, range(5400, 5401)),
+    Stage(("sac-zoo",), SHORT, range(5402, 5403)),
+    Stage(("sac-zoo",), MIDDLE, range(5400, 5402)),
+    Stage((*SEARCHES, "pgpe"), (), range(5400, 5410)),
+    Stage(MODELS, (), range(5400, 5405)),
     Stage(("tqc-zoo",), SHORT, range(5400, 5403)),
+    Stage(GRADIENTS, (), range(5400, 5410)),
     Stage(("sac-zoo", "tqc-zoo"), (), range(5400, 5405)),
+    Stage(MODELS, (), range(5405, 5410)),
 )
 """In the order in which it is run: what is cheap, and what tells most, comes first."""
 

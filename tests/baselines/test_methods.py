@@ -16,7 +16,7 @@ from ddopg.errors import ConfigError, MissingPackageError, UnknownNameError
 from ddopg.rollouts.playing import rollout
 from ddopg.support.records import to_dict
 
-HEAVY = {"ppo", "trpo", "sac", "tqc"}
+HEAVY = {"ppo", "trpo", "sac", "tqc", "pgpe", "turbo", "optuna-gp"}
 LONG = {"ddopg", "ddopg-paper", "ddopg-released"}
 METHODS = [
     pytest.param(name, marks=[pytest.mark.slow] if method.kind in HEAVY or name in LONG else [])

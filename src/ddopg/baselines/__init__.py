@@ -17,12 +17,15 @@ from ddopg.baselines import tuned, zoo
 from ddopg.baselines.settings import (
     ARSSettings,
     CMAESSettings,
+    OptunaSettings,
+    PGPESettings,
     PPOSettings,
     RandomSettings,
     ReinforceSettings,
     SACSettings,
     TQCSettings,
     TRPOSettings,
+    TurboSettings,
 )
 from ddopg.config import Config, preset
 from ddopg.errors import MissingPackageError, unknown
@@ -81,7 +84,7 @@ class Method(NamedTuple):
         return find_algorithm(self.kind).settings() if chosen is None else chosen
 
 
-OWN = "ddopg@"  # before the name of a policy class of the user's own
+OWN = "@"  # between an algorithm and the name of a policy class of the user's own
 EXTRA = "baselines"  # what installs the packages of all algorithms
 _SB3 = ("stable_baselines3", "sb3_contrib", "torch")
 
@@ -95,8 +98,14 @@ KINDS = {
     "cmaes": AlgorithmSpec("ddopg.baselines.search:cma_es", CMAESSettings, ("cma",)),
     "ars": AlgorithmSpec("ddopg.baselines.search:ars", ARSSettings),
     "random": AlgorithmSpec("ddopg.baselines.search:random_search", RandomSettings),
+    "pgpe": AlgorithmSpec("ddopg.baselines.evolution:pgpe", PGPESettings, ("evosax",)),
+    "turbo": AlgorithmSpec("ddopg.baselines.bayesian:turbo", TurboSettings, ("botorch", "torch")),
+    "optuna-gp": AlgorithmSpec("ddopg.baselines.optuna_gp:optuna_gp", OptunaSettings, ("optuna", "scipy", "torch")),
 }
 """Name of an algorithm, as in the records of a benchmark → the algorithm."""
+
+TUNE_CONTROLLERS = ("ddopg", "cmaes", "ars", "random", "pgpe", "turbo", "optuna-gp")
+"""Algorithms that take a controller in the place of their own policy class: `own_kind`."""
 
 METHODS = {
     "ddopg": Method("ddopg", preset("default")),
@@ -120,6 +129,9 @@ METHODS = {
     "ars-mlp": Method("ars", tuned.ARS_MLP),
     "random": Method("random", tuned.RANDOM, tuned.RANDOM_BY_TASK),
     "random-mlp": Method("random", tuned.RANDOM_MLP),
+    "pgpe": Method("pgpe", PGPESettings()),
+    "turbo": Method("turbo", TurboSettings()),
+    "optuna-gp": Method("optuna-gp", OptunaSettings()),
 }
 """Name → what is run. `docs/benchmark.md` says what each is."""
 
@@ -148,11 +160,12 @@ def find_method(name: str) -> Method:
     return METHODS[name]
 
 
-def own_kind(policy: str) -> str:
-    """Name the algorithm that is DD-OPG with a policy class of the user's own.
+def own_kind(policy: str, kind: str = "ddopg") -> str:
+    """Name an algorithm that learns a policy class of the user's own.
 
     Args:
         policy: where the class is, as `module:name`; the module is imported where a job of it runs.
+        kind: the algorithm, DD-OPG or one of `TUNE_CONTROLLERS`.
 
     Returns:
         A name for `find_algorithm` and `load_learner`.
@@ -162,7 +175,7 @@ def own_kind(policy: str) -> str:
         >>> baselines.own_kind("poles:balance")
         'ddopg@poles:balance'
     """
-    return OWN + policy
+    return kind + OWN + policy
 
 
 def find_algorithm(kind: str) -> AlgorithmSpec:
@@ -184,8 +197,8 @@ def find_algorithm(kind: str) -> AlgorithmSpec:
     """
     if kind in KINDS:
         return KINDS[kind]
-    if kind.startswith(OWN):
-        return KINDS["ddopg"]
+    if OWN in kind:
+        return find_algorithm(kind.partition(OWN)[0])
     if ":" not in kind:
         raise unknown("algorithm", kind, KINDS)
     return import_object(kind)
@@ -210,11 +223,12 @@ def load_learner(kind: str) -> Callable[..., Iterator[Checkpoint]]:
         0
     """
     learn: Callable[..., Iterator[Checkpoint]] = import_object(find_algorithm(kind).learn)
-    if not kind.startswith(OWN):
+    policy = kind.partition(OWN)[2]
+    if not policy:
         return learn
     from ddopg.policies import import_policy
 
-    return partial(learn, network=import_policy(kind.removeprefix(OWN)))
+    return partial(learn, network=import_policy(policy))
 
 
 def check_packages(kind: str) -> None:

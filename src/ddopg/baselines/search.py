@@ -6,6 +6,7 @@ The parameters searched are *scaled*: they act on observations measured by what 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -13,22 +14,31 @@ import numpy as np
 
 from ddopg.baselines.base import Checkpoint, rollout_seeds
 from ddopg.baselines.scaling import ObservationBuffer, fit_scaling, fold_scaling, make_identity
-from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
+from ddopg.baselines.settings import (
+    ARSSettings,
+    CMAESSettings,
+    OptunaSettings,
+    PGPESettings,
+    RandomSettings,
+    TurboSettings,
+)
 from ddopg.config import PolicyConfig
 from ddopg.core.param_scaling import sample_constant_policy
 from ddopg.core.proposals import initial_params
 from ddopg.core.seeding import make_rng
 from ddopg.envs.adapter import problem_from_env
 from ddopg.errors import MissingPackageError
-from ddopg.policies import make_policy
+from ddopg.policies import Policy, make_policy
 from ddopg.rollouts.playing import rollout
 
-Settings = ARSSettings | CMAESSettings | RandomSettings
+Settings = ARSSettings | CMAESSettings | OptunaSettings | PGPESettings | RandomSettings | TurboSettings
 
 
-def random_search(env: gym.Env, seed: int, settings: RandomSettings) -> Iterator[Checkpoint]:
+def random_search(
+    env: gym.Env, seed: int, settings: RandomSettings, network: Policy | None = None
+) -> Iterator[Checkpoint]:
     """Independent policies around the class' own start; the best one so far counts."""
-    trial = Trial(env, seed, settings)
+    trial = Trial(env, seed, settings, network)
     best, highest, count = trial.to_raw(trial.start), -np.inf, 0
     for theta in trial.sample_probes():
         yield trial.make_checkpoint(best)
@@ -49,10 +59,12 @@ def random_search(env: gym.Env, seed: int, settings: RandomSettings) -> Iterator
         count += 1
 
 
-def cma_es(env: gym.Env, seed: int, settings: CMAESSettings) -> Iterator[Checkpoint]:
+def cma_es(
+    env: gym.Env, seed: int, settings: CMAESSettings, network: Policy | None = None
+) -> Iterator[Checkpoint]:
     """The mean of the search distribution counts; it moves once per generation."""
     cma = _import_cma()
-    trial = Trial(env, seed, settings)
+    trial = Trial(env, seed, settings, network)
     for theta in trial.sample_probes():
         yield trial.make_checkpoint(trial.to_raw(trial.start))
         trial.play(theta)
@@ -71,9 +83,11 @@ def cma_es(env: gym.Env, seed: int, settings: CMAESSettings) -> Iterator[Checkpo
         trial.rescale()
 
 
-def ars(env: gym.Env, seed: int, settings: ARSSettings) -> Iterator[Checkpoint]:
+def ars(
+    env: gym.Env, seed: int, settings: ARSSettings, network: Policy | None = None
+) -> Iterator[Checkpoint]:
     """M ← M + α/(b σ_R) Σ (R₊ − R₋) δ over the b directions whose better side is best; M counts."""
-    trial = Trial(env, seed, settings)
+    trial = Trial(env, seed, settings, network)
     centre = trial.start.astype(np.float64)
     for theta in trial.sample_probes():
         yield trial.make_checkpoint(trial.to_raw(centre))
@@ -102,15 +116,23 @@ def compute_ars_step(directions: np.ndarray, returns: np.ndarray, top: int, step
 
 
 class Trial:
-    """One run's environment, policy class and scale; counts every step."""
+    """One run's environment, policy class and scale; counts every step.
 
-    def __init__(self, env: gym.Env, seed: int, settings: Settings) -> None:
+    A controller in the place of the policy class has its own scales, start and bounds: its parameters are searched as
+    they are declared.
+    """
+
+    def __init__(
+        self, env: gym.Env, seed: int, settings: Settings, network: Policy | None = None
+    ) -> None:
         problem = problem_from_env(env)
+        self.own = network is not None
+        if self.own:
+            settings = replace(settings, hidden=(), scaling="none", probes=0)
         self.env, self.seed, self.settings, self.horizon = env, seed, settings, problem.horizon
         shape = PolicyConfig(hidden=settings.hidden, squash=True)
-        self.policy = make_policy(
-            shape, problem.observation_size, np.asarray(problem.low), np.asarray(problem.high)
-        )
+        low, high = np.asarray(problem.low), np.asarray(problem.high)
+        self.policy = make_policy(shape, problem.observation_size, low, high, network)
         self.width = settings.hidden[0] if settings.hidden else problem.action_size
         # A linear map may start from nothing; a network of zeros would be a saddle point.
         zero = np.zeros(self.policy.size, np.float32)
@@ -139,8 +161,17 @@ class Trial:
         self.scaling = fit_scaling(self._seen.observations, self.settings.scaling)
 
     def to_raw(self, scaled: np.ndarray) -> np.ndarray:
-        """Turn scaled parameters into those that act on raw observations."""
+        """Turn scaled parameters into those that act on raw observations; a controller's into its bounds."""
+        if self.own:
+            low, high = self.find_box(np.inf)
+            return np.clip(scaled, low, high).astype(np.float32)
         return fold_scaling(np.asarray(scaled), self.scaling, self.width)
+
+    def find_box(self, bound: float) -> tuple[np.ndarray, np.ndarray]:
+        """Find the smallest and the largest parameters, (D,) each: those declared, else ± bound."""
+        declared = self.policy.limits or (np.full(self.policy.size, -np.inf), np.full(self.policy.size, np.inf))
+        low, high = declared
+        return np.maximum(low, -bound), np.minimum(high, bound)
 
     def make_checkpoint(self, theta: np.ndarray) -> Checkpoint:
         """Make the checkpoint of what is known now."""

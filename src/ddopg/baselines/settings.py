@@ -211,6 +211,88 @@ class RandomSettings:
         _check_count(self, "probes")
 
 
+@dataclass(frozen=True)
+class PGPESettings:
+    """PGPE (Sehnke et al. 2010) of evosax with ClipUp; what counts is the mean of its distribution."""
+
+    std: float = 0.5
+    """Standard deviation of the first generation, in scaled parameters (that of CMA-ES here)."""
+    population: int = 0
+    """Rollouts per generation, in pairs; 0 takes CMA-ES's 4 + ⌊3 ln D⌋, made even (the library has no default)."""
+    speed: float = 1 / 15
+    """Longest step of the mean, in radii σ√D; half of it is the step size (advice of ClipUp's authors)."""
+    hidden: tuple[int, ...] = ()
+    """Empty: the squashed linear policy of DD-OPG's default."""
+    scaling: ScalingName = "whiten"
+    """See `scaling.py`."""
+    probes: int = 4
+    """Constant policies rolled out first to see the scales, as DD-OPG's default does; they are counted."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "std", "speed")
+        _check_count(self, "probes")
+        require(
+            self.population >= 0 and self.population % 2 == 0,
+            f"population must be even, or 0 for a choice by the size, got {self.population}",
+        )
+
+
+@dataclass(frozen=True)
+class TurboSettings:
+    """Bayesian optimisation in a trust region (TuRBO, Eriksson et al. 2019) with the parts of botorch.
+
+    What counts is the policy with the highest mean of the Gaussian process among those rolled out.
+    """
+
+    first: int = 0
+    """Rollouts of a region before its process is asked; 0 takes 2 D, but at the most 20 (its authors: 2 D)."""
+    batch: int = 4
+    """Rollouts between two fits (the library's tutorial)."""
+    candidates: int = 2000
+    """Points among which Thompson sampling chooses (the tutorial)."""
+    memory: int = 300
+    """Rollouts of a region that the process is fitted to, the latest ones (ours: the time is cubic in it)."""
+    bound: float = 3.0
+    """Scaled parameters lie within ± this."""
+    hidden: tuple[int, ...] = ()
+    """Empty: the squashed linear policy of DD-OPG's default."""
+    scaling: ScalingName = "whiten"
+    """See `scaling.py`; fixed after the probes, so that points stay where they are."""
+    probes: int = 4
+    """Constant policies rolled out first to see the scales, as DD-OPG's default does; they are counted."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "batch", "candidates", "memory", "bound")
+        _check_count(self, "first")
+        _check_count(self, "probes")
+
+
+@dataclass(frozen=True)
+class OptunaSettings:
+    """The Gaussian-process sampler of Optuna, with its defaults; what counts is its best trial."""
+
+    trials: int = 100
+    """Trials of a study at the most (ours: asking takes ever longer). Then a new one begins with the best of it."""
+    kept: int = 30
+    """So many of the best trials are carried along."""
+    bound: float = 3.0
+    """Scaled parameters lie within ± this."""
+    hidden: tuple[int, ...] = ()
+    """Empty: the squashed linear policy of DD-OPG's default."""
+    scaling: ScalingName = "whiten"
+    """See `scaling.py`; fixed after the probes, so that points stay where they are."""
+    probes: int = 4
+    """Constant policies rolled out first to see the scales, as DD-OPG's default does; they are counted."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "trials", "bound")
+        _check_count(self, "probes")
+        require(
+            1 <= self.kept < self.trials,
+            f"kept must lie between 1 and trials - 1 = {self.trials - 1}, got {self.kept}",
+        )
+
+
 def _check_positive(settings: Any, *names: str) -> None:
     for name in names:
         require_positive(name, getattr(settings, name))

@@ -17,6 +17,8 @@ from ddopg.baselines.settings import (
     TRPOSettings,
 )
 
+ARMS = ("ddopg/TwoJointArm-v0", "ddopg/SevenJointArm-v0")
+
 REINFORCE = ReinforceSettings(batch=500, discount=0.999)
 REINFORCE_BY_TASK = {
     "cartpole": ReinforceSettings(batch=500, squash=True, std=0.5, scaling="quantile"),
@@ -45,6 +47,8 @@ CMAES_BY_TASK = {
     "mountaincar": CMAESSettings(step=2.0, population=6, scaling="whiten", probes=0),
     "swimmer": CMAESSettings(step=2.0, population=6, scaling="none", probes=0),
 }
+# Controllers: a quarter of each range as the first deviation, as the package advises; not tuned.
+CMAES_BY_TASK |= dict.fromkeys(ARMS, CMAESSettings(step=1.0))
 CMAES_MLP = CMAESSettings(step=0.5, scaling="whiten", hidden=(16, 16))
 
 ARS = ARSSettings(directions=2, top=1, step=0.3, noise=1.0)
@@ -57,4 +61,5 @@ RANDOM_BY_TASK = {
     "cartpole": RandomSettings(spread=3.0),
     "mountaincar": RandomSettings(spread=0.7, scaling="whiten", probes=0),
 }
+RANDOM_BY_TASK |= dict.fromkeys(ARMS, RandomSettings(spread=1.0))
 RANDOM_MLP = RandomSettings(hidden=(16, 16))

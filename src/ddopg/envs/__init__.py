@@ -36,6 +36,12 @@ __all__ = [
 ENVS = {spec.name: (spec.id, spec.horizon) for spec in TASKS.values()}
 """Short name → (Gymnasium id, time limit in steps)."""
 
+ARMS = (
+    ("ddopg/TwoJointArm-v0", "ddopg.envs.arms:TwoJointArm", 100),
+    ("ddopg/SevenJointArm-v0", "ddopg.envs.arms:SevenJointArm", 100),
+)
+"""Gymnasium id, where it is, and time limit: for controllers."""
+
 
 def register() -> None:
     """Make the ids of all tasks known to Gymnasium. Calling it again changes nothing.
@@ -49,9 +55,10 @@ def register() -> None:
     """
     import gymnasium
 
-    for spec in TASKS.values():
-        if spec.id not in gymnasium.registry:
-            gymnasium.register(spec.id, spec.entry_point, max_episode_steps=spec.horizon)
+    tasks = [(spec.id, spec.entry_point, spec.horizon) for spec in TASKS.values()]
+    for name, entry_point, horizon in [*tasks, *ARMS]:
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point, max_episode_steps=horizon)
 
 
 _LATER = {"JAX": "jax_ops", "from_functional": "functional"}  # where JAX is imported

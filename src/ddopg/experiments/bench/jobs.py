@@ -28,7 +28,18 @@ if TYPE_CHECKING:
     from ddopg.baselines.base import Checkpoint
 
 MARKS = 50  # evaluations per run
-PACKAGES = ("jax", "gymnasium", "stable-baselines3", "sb3-contrib", "torch", "cma")
+PACKAGES = (
+    "jax",
+    "gymnasium",
+    "mujoco",
+    "stable-baselines3",
+    "sb3-contrib",
+    "torch",
+    "cma",
+    "evosax",
+    "botorch",
+    "optuna",
+)
 
 Report = Callable[[float], None]
 
@@ -72,7 +83,7 @@ def plan_jobs(
     Raises:
         UnknownNameError: if there is no such method.
     """
-    return _combine([(env, budget, episodes) for env in envs], methods, seeds)
+    return _combine([(env, budget, episodes, "") for env in envs], methods, seeds)
 
 
 def plan_suite(tasks: Iterable[SuiteTask], methods: Sequence[str], seeds: Iterable[int]) -> list[Job]:
@@ -89,11 +100,12 @@ def plan_suite(tasks: Iterable[SuiteTask], methods: Sequence[str], seeds: Iterab
     Raises:
         UnknownNameError: if there is no such method.
     """
-    return _combine([(task.env, task.budget, task.episodes) for task in tasks], methods, seeds)
+    planned = [(task.env, task.budget, task.episodes, task.controller) for task in tasks]
+    return _combine(planned, methods, seeds)
 
 
 def _combine(
-    tasks: Sequence[tuple[str, int, int]], methods: Sequence[str], seeds: Iterable[int]
+    tasks: Sequence[tuple[str, int, int, str]], methods: Sequence[str], seeds: Iterable[int]
 ) -> list[Job]:
     return [
         make_job(env, name, seed, *limits) for seed in seeds for env, *limits in tasks for name in methods
@@ -126,7 +138,7 @@ def check_jobs(jobs: Sequence[Job], held: Collection[str] = ()) -> None:
         problem_from_env(make(env))
 
 
-def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
+def make_job(env: str, name: str, seed: int, budget: int, episodes: int, controller: str = "") -> Job:
     """Make the job of a named method.
 
     Args:
@@ -135,6 +147,8 @@ def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
         seed: of the run.
         budget: environment steps.
         episodes: per evaluation.
+        controller: `module:name` of a controller, which methods that can tune one take in the place of a policy of
+            their own.
 
     Returns:
         The job, with the settings of the method for that task.
@@ -143,7 +157,9 @@ def make_job(env: str, name: str, seed: int, budget: int, episodes: int) -> Job:
         UnknownNameError: if there is no such method.
     """
     method = baselines.find_method(name)
-    return Job(env, name, method.kind, to_dict(method.settings_for(env)), seed, budget, episodes)
+    tunes = controller and method.kind in baselines.TUNE_CONTROLLERS
+    kind = baselines.own_kind(controller, method.kind) if tunes else method.kind
+    return Job(env, name, kind, to_dict(method.settings_for(env)), seed, budget, episodes)
 
 
 def find_key(record: Record) -> str:

@@ -28,6 +28,9 @@ class SuiteTask:
     """Mean return of the action 0 at every step: score 0."""
     best: float
     """The largest return possible, or else the best one known at about this budget: score 1."""
+    controller: str = ""
+    """A controller, as `module:name`, that is tuned here in the place of a policy of the method's own, by every method
+    of `baselines.TUNE_CONTROLLERS`. Score 0 is then the controller's start."""
 
 
 def _take_own(name: str, budget: int, episodes: int) -> SuiteTask:
@@ -37,6 +40,8 @@ def _take_own(name: str, budget: int, episodes: int) -> SuiteTask:
     assert spec.references is not None
     return SuiteTask(name, budget, episodes, spec.solved, *spec.references)
 
+
+_CONTROLLERS = "ddopg.experiments.bench.controllers"
 
 # `nothing` of tasks that are not ours was measured here with seeds 0, 1, …: 300 episodes of Pendulum, Reacher,
 # LunarLander and the inverted pendulums (standard errors of 1 to 3 %), 30 of Hopper (± 10), 8 of
@@ -62,6 +67,10 @@ SMALL_BUDGET = (
     SuiteTask("Hopper-v5", 100_000, 20, solved=2000, nothing=159, best=2630),  # TRPO at 100k (Z). Ours: 2000
     SuiteTask("HalfCheetah-v5", 100_000, 20, solved=4800, nothing=0, best=5544),  # MR.Q at 50k (M)
     SuiteTask("BipedalWalker-v3", 100_000, 20, solved=300, nothing=-92, best=325),  # TQC at 100k (Z)
+    # `nothing` is the start, 300 episodes; `best` the best of 11 to 20 runs of ddopg, CMA-ES and Optuna each, rounded
+    # up; `solved` what benchmarks/controllers.py counts as tuned.
+    SuiteTask("ddopg/TwoJointArm-v0", 6_000, 20, -15, -101, -9, controller=f"{_CONTROLLERS}:two_loops"),
+    SuiteTask("ddopg/SevenJointArm-v0", 10_000, 20, -15, -104, -10, controller=f"{_CONTROLLERS}:movement"),
 )
 
 SUITES: dict[str, Sequence[SuiteTask]] = {"small-budget": SMALL_BUDGET}
