@@ -100,7 +100,9 @@ KINDS = {
     "random": AlgorithmSpec("ddopg.baselines.search:random_search", RandomSettings),
     "pgpe": AlgorithmSpec("ddopg.baselines.evolution:pgpe", PGPESettings, ("evosax",)),
     "turbo": AlgorithmSpec("ddopg.baselines.bayesian:turbo", TurboSettings, ("botorch", "torch")),
-    "optuna-gp": AlgorithmSpec("ddopg.baselines.optuna_gp:optuna_gp", OptunaSettings, ("optuna", "scipy", "torch")),
+    "optuna-gp": AlgorithmSpec(
+        "ddopg.baselines.optuna_gp:optuna_gp", OptunaSettings, ("optuna", "scipy", "torch")
+    ),
 }
 """Name of an algorithm, as in the records of a benchmark → the algorithm."""
 

@@ -163,7 +163,9 @@ def _fit(libraries: Libraries, points: np.ndarray, returns: np.ndarray) -> Any:
     likelihood = libraries.mlls.ExactMarginalLogLikelihood(process.likelihood, process)
     try:
         with _without_warnings():
-            libraries.botorch.fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": ITERATIONS}})
+            libraries.botorch.fit_gpytorch_mll(
+                likelihood, optimizer_kwargs={"options": {"maxiter": ITERATIONS}}
+            )
     except libraries.botorch.exceptions.errors.ModelFittingError:
         process.eval()  # with the hyper-parameters that it began with
     return process

@@ -79,9 +79,7 @@ class Study:
         self._number += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            sampler = optuna.samplers.GPSampler(
-                seed=draw_seed(self._seed, self._number, "optuna") % 2**32
-            )
+            sampler = optuna.samplers.GPSampler(seed=draw_seed(self._seed, self._number, "optuna") % 2**32)
         study = optuna.create_study(sampler=sampler, direction="maximize")
         study.add_trials(trials)
         return study
@@ -91,9 +89,8 @@ def _import_optuna() -> Any:
     """Import Optuna and what its sampler needs, with one thread."""
     try:
         import optuna
-        import scipy  # noqa: F401
         import torch
     except ImportError as error:
-        raise MissingPackageError("Optuna's Gaussian process needs optuna, scipy and torch", "baselines") from error
+        raise MissingPackageError("Optuna's Gaussian process needs optuna and torch", "baselines") from error
     torch.set_num_threads(1)
     return optuna

@@ -1,4 +1,4 @@
-"""PPO and SAC of stable-baselines3, TRPO and TQC of sb3-contrib: the real libraries, which come with the extra `baselines`.
+"""PPO and SAC of stable-baselines3, TRPO and TQC of sb3-contrib: the real libraries, of the extra `baselines`.
 
 They learn in pieces of one update. Their actor is copied into one of our policies after each, so that it is evaluated
 as all others are; running statistics of the observations are folded into its first layer.
@@ -109,7 +109,7 @@ def _wrap_off_policy_model(
     actor = model.policy.actor
     if settings.state_dependent:  # there the libraries clip what they squash
         limit = (actor.clip_mean,) * problem.action_size
-        network = limited(network, [-x for x in limit], limit)
+        network = limited(network, tuple(-x for x in limit), limit)
     layers = _find_linear_layers([actor.latent_pi, actor.mu], libraries)
     return Student(model, squashed(network, problem.low, problem.high), layers, PIECE)
 

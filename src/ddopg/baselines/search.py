@@ -122,9 +122,7 @@ class Trial:
     they are declared.
     """
 
-    def __init__(
-        self, env: gym.Env, seed: int, settings: Settings, network: Policy | None = None
-    ) -> None:
+    def __init__(self, env: gym.Env, seed: int, settings: Settings, network: Policy | None = None) -> None:
         problem = problem_from_env(env)
         self.own = network is not None
         if self.own:
@@ -169,7 +167,10 @@ class Trial:
 
     def find_box(self, bound: float) -> tuple[np.ndarray, np.ndarray]:
         """Find the smallest and the largest parameters, (D,) each: those declared, else ± bound."""
-        declared = self.policy.limits or (np.full(self.policy.size, -np.inf), np.full(self.policy.size, np.inf))
+        declared = self.policy.limits or (
+            np.full(self.policy.size, -np.inf),
+            np.full(self.policy.size, np.inf),
+        )
         low, high = declared
         return np.maximum(low, -bound), np.minimum(high, bound)
 

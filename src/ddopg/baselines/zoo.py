@@ -8,10 +8,11 @@ learning rate over 500,000 steps on LunarLander: a tenth of it would happen with
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ddopg.baselines.settings import SACSettings, TQCSettings
 
-_CLIMB = {
+_CLIMB: dict[str, Any] = {
     "learning_rate": 3e-4,
     "hidden": (64, 64),
     "minibatch": 512,
@@ -23,8 +24,13 @@ _CLIMB = {
     "state_dependent": True,
     "log_std": -3.67,
 }
-_LAND = {"learning_rate": 7.3e-4, "hidden": (400, 300), "learning_starts": 10_000, "tau": 0.01}
-_WALK = {
+_LAND: dict[str, Any] = {
+    "learning_rate": 7.3e-4,
+    "hidden": (400, 300),
+    "learning_starts": 10_000,
+    "tau": 0.01,
+}
+_WALK: dict[str, Any] = {
     "learning_rate": 7.3e-4,
     "hidden": (400, 300),
     "learning_starts": 10_000,

@@ -13,6 +13,7 @@ from ddopg.cli.options import Bench, Figure
 from ddopg.errors import require
 from ddopg.experiments import figures
 from ddopg.experiments.bench import benchmark, jobs, workers
+from ddopg.experiments.bench.latex import write_latex
 from ddopg.experiments.bench.suites import find_suite
 from ddopg.support.compilation import keep_compiled_programs
 
@@ -28,6 +29,8 @@ def bench(command: Bench) -> int:
     failures = benchmark.complete(wanted, command.out, _choose_executor(command), command.quiet)
     console = Console()
     benchmark.print_table(wanted, command.out, console)
+    if command.latex:
+        print(write_latex(benchmark.collect_groups(wanted, command.out)))
     print(f"records: {command.out / benchmark.RECORDS}")
     return report_failures(failures, command.out)
 

@@ -322,7 +322,8 @@ class Bench:
     """Compare methods on tasks. Every (task, method, seed) is a job; finished jobs are not repeated.
 
     Methods: ddopg, ddopg-trajectory, ddopg-paper, ddopg-released; reinforce-, ppo- and trpo-paper or -tuned, sac,
-    sac-tuned; and, in parameter space, cmaes, ars, random (linear policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
+    sac-tuned, sac-zoo, tqc-zoo; and, in parameter space, cmaes, ars, random, pgpe, turbo, optuna-gp (linear
+    policies), cmaes-mlp, ars-mlp, random-mlp, ars-v1.
     """
 
     suite: SuiteName | None = None
@@ -343,6 +344,8 @@ class Bench:
     """Directory for the records. After a stop, the same command continues."""
     eval_episodes: CountIfGiven = None
     """Fresh episodes per evaluation (100 if not given), not used for learning and not counted; not with --suite."""
+    latex: bool = False
+    """Print the results as a LaTeX table, too."""
     quiet: bool = False
     """No progress display."""
 

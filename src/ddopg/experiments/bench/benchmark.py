@@ -20,8 +20,9 @@ from rich.text import Text
 from ddopg.errors import ArtefactError, cannot_write_into
 from ddopg.experiments.bench import records
 from ddopg.experiments.bench.jobs import Job, find_key
+from ddopg.experiments.bench.overall import Scores, collect_scores, compare_scores, summarise_scores
 from ddopg.experiments.bench.records import Record
-from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, summarise, summarise_tasks
+from ddopg.experiments.bench.stats import REFERENCES, SOLVED, Summary, summarise
 from ddopg.experiments.bench.workers import Done, Event, Failed, Progressed
 from ddopg.support.display import make_work_bar
 from ddopg.support.files import write_atomically
@@ -153,14 +154,28 @@ def print_table(jobs: Sequence[Job], out: Path, console: Console) -> None:
         console: where to print.
     """
     console.width = max(console.width, COLUMNS + max((len(job.method) for job in jobs), default=0))
+    groups = collect_groups(jobs, out)
+    for env, methods in groups.items():
+        console.print(_build_table(env, methods))
+    _print_overall(groups, console)
+
+
+def collect_groups(jobs: Sequence[Job], out: Path) -> dict[str, dict[str, list[Record]]]:
+    """Read the records of some jobs.
+
+    Args:
+        jobs: those that are wanted; one without a record is left out.
+        out: the directory of the records.
+
+    Returns:
+        Task → method → records, in the order of the jobs.
+    """
     found = read_finished(out)
     groups: dict[str, dict[str, list[Record]]] = {}
     for job in jobs:
         if job.key in found:
             groups.setdefault(job.env, {}).setdefault(job.method, []).append(found[job.key])
-    for env, methods in groups.items():
-        console.print(_build_table(env, methods))
-    _print_overall(groups, console)
+    return groups
 
 
 def group_by_budget(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -219,8 +234,28 @@ def _print_overall(groups: dict[str, dict[str, list[Record]]], console: Console)
     if len(tasks) < 2 or not common:
         return
     names = f"{', '.join(tasks[:-1])} and {tasks[-1]}" if len(tasks) <= MOST_NAMES else f"{len(tasks)} tasks"
-    console.print(f"{names} together: IQM of scores, 0 is doing nothing, 1 the best known [95 %]")
+    title = f"{names} together: IQM of scores, 0 is doing nothing, 1 the best known"
+    table = Table(
+        title=Text(title, style="table.title"), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
+    table.add_column("method", no_wrap=True)
+    first = collect_scores(groups, common[0], tasks)
+    behind = f"P({common[0]} better)"
+    for name in ("IQM [95 %]", "area [95 %]", "solved", "worst", behind, "seconds"):
+        table.add_column(Text(name), justify="right", no_wrap=True)
     for method in common:
-        last = {task: np.array([row["curve"][-1][1] for row in groups[task][method]]) for task in tasks}
-        value, (low, high) = summarise_tasks(last, np.random.default_rng(BOOTSTRAP_SEED))
-        console.print(f"  {method:<16} {value:6.3f}  [{low:.3f}, {high:.3f}]", markup=False, highlight=False)
+        table.add_row(Text(method), *_format_overall(collect_scores(groups, method, tasks), first))
+    console.print(table)
+
+
+def _format_overall(scores: Scores, first: Scores) -> list[str]:
+    found = summarise_scores(scores, BOOTSTRAP_SEED)
+    chance, (low, high) = compare_scores(first, scores, BOOTSTRAP_SEED)
+    return [
+        f"{found.iqm:.3f} [{found.interval[0]:.3f}, {found.interval[1]:.3f}]",
+        f"{found.area:.3f} [{found.area_interval[0]:.3f}, {found.area_interval[1]:.3f}]",
+        f"{found.solved:.2f}",
+        f"{found.worst:.2f}",
+        "" if scores.method == first.method else f"{chance:.2f} [{low:.2f}, {high:.2f}]",
+        f"{found.seconds:,.0f}",
+    ]

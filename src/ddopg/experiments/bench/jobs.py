@@ -108,7 +108,10 @@ def _combine(
     tasks: Sequence[tuple[str, int, int, str]], methods: Sequence[str], seeds: Iterable[int]
 ) -> list[Job]:
     return [
-        make_job(env, name, seed, *limits) for seed in seeds for env, *limits in tasks for name in methods
+        make_job(env, name, seed, budget, episodes, controller)
+        for seed in seeds
+        for env, budget, episodes, controller in tasks
+        for name in methods
     ]
 
 

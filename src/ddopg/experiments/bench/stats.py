@@ -106,7 +106,7 @@ def stratified_bootstrap(
     Returns:
         The lower and the upper end.
     """
-    redrawn = [values[rng.integers(len(values), size=(draws, len(values)))] for values in strata]
+    redrawn = [_redraw(values, rng, draws) for values in strata]
     found = statistic(np.concatenate(redrawn, axis=-1))
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
@@ -163,3 +163,123 @@ def summarise_tasks(
     """
     strata = [normalise(np.asarray(values, np.float64), env) for env, values in sorted(last_by_task.items())]
     return float(iqm(np.concatenate(strata))), stratified_bootstrap(strata, iqm, rng)
+
+
+def probability_of_improvement(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
+    """P(X > Y) + P(X = Y)/2 of a run X of ours and a run Y of theirs, averaged over the tasks.
+
+    Args:
+        ours: the values of our runs, task by task.
+        theirs: the values of theirs, of the same tasks.
+
+    Returns:
+        1 if every run of ours is better than every one of theirs on the same task, ½ if they are alike.
+
+    Example:
+        >>> import numpy as np
+        >>> probability_of_improvement([np.array([1.0, 3.0])], [np.array([2.0, 3.0])])
+        0.375
+    """
+    return float(np.mean([_compare(x, y) for x, y in zip(ours, theirs, strict=True)]))
+
+
+def bootstrap_improvement(
+    ours: Sequence[np.ndarray],
+    theirs: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+) -> tuple[float, float]:
+    """Percentile interval of `probability_of_improvement`; the runs of both are redrawn within each task.
+
+    Args:
+        ours: the values of our runs, task by task.
+        theirs: the values of theirs, of the same tasks.
+        rng: draws the runs.
+        level: of the interval.
+        draws: how many times runs are redrawn.
+
+    Returns:
+        The lower and the upper end.
+    """
+    found = np.mean(
+        [_compare(_redraw(x, rng, draws), _redraw(y, rng, draws)) for x, y in zip(ours, theirs, strict=True)],
+        axis=0,
+    )
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def performance_profile(strata: Sequence[np.ndarray], thresholds: np.ndarray) -> np.ndarray:
+    """Share of runs with a score above each threshold, averaged over the tasks.
+
+    Args:
+        strata: the scores of the runs of each task.
+        thresholds: scores, (K,).
+
+    Returns:
+        The shares, (K,): a line that falls from 1 to 0; one above another is better everywhere.
+
+    Example:
+        >>> import numpy as np
+        >>> performance_profile([np.array([0.2, 0.9]), np.array([0.6])], np.array([0.0, 0.5, 0.8])).tolist()
+        [1.0, 0.75, 0.25]
+    """
+    return np.mean([(values[:, None] > thresholds).mean(axis=0) for values in strata], axis=0)
+
+
+def bootstrap_profile(
+    strata: Sequence[np.ndarray],
+    thresholds: np.ndarray,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    draws: int = 500,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile band of `performance_profile`; runs are redrawn within each task.
+
+    Args:
+        strata: the scores of the runs of each task.
+        thresholds: scores, (K,).
+        rng: draws the runs.
+        level: of the band, at each threshold by itself.
+        draws: how many times runs are redrawn.
+
+    Returns:
+        Its lower and its upper edge, (K,) each.
+    """
+    shares = [
+        (_redraw(values, rng, draws)[:, :, None] > thresholds).mean(axis=1) for values in strata
+    ]  # (draws, K) each
+    low, high = np.quantile(np.mean(shares, axis=0), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def resample_curve(curve: Curve, marks: Sequence[float], before: float) -> np.ndarray:
+    """The values of a learning curve at other marks: what was known then.
+
+    Args:
+        curve: (step, value) at its own marks.
+        marks: environment steps, none beyond the last of the curve.
+        before: the value before the first mark of the curve.
+
+    Returns:
+        At each mark, the value of the curve at its latest mark by then.
+
+    Example:
+        >>> resample_curve([(10, 1.0), (20, 2.0)], [5, 15, 20], before=0.0).tolist()
+        [0.0, 1.0, 2.0]
+    """
+    steps, values = np.asarray(curve, np.float64).T
+    assert marks[-1] <= steps[-1], "a curve says nothing beyond its end"
+    return np.concatenate([[before], values])[np.searchsorted(steps, marks, side="right")]
+
+
+def _compare(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """P(X > Y) + P(X = Y)/2 over the last axes, (…, n) and (…, m) → (…)."""
+    left, right = x[..., :, None], y[..., None, :]
+    return ((left > right) + 0.5 * (left == right)).mean(axis=(-2, -1))
+
+
+def _redraw(values: np.ndarray, rng: np.random.Generator, draws: int) -> np.ndarray:
+    """Draw runs with replacement, (draws, n)."""
+    return values[rng.integers(len(values), size=(draws, len(values)))]

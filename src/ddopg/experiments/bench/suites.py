@@ -29,8 +29,8 @@ class SuiteTask:
     best: float
     """The largest return possible, or else the best one known at about this budget: score 1."""
     controller: str = ""
-    """A controller, as `module:name`, that is tuned here in the place of a policy of the method's own, by every method
-    of `baselines.TUNE_CONTROLLERS`. Score 0 is then the controller's start."""
+    """A controller, as `module:name`, that the methods of `baselines.TUNE_CONTROLLERS` tune here, in the place of a
+    policy of their own. Score 0 is then the controller's start."""
 
 
 def _take_own(name: str, budget: int, episodes: int) -> SuiteTask:
