@@ -29,6 +29,19 @@ def test_pictures_are_drawn_from_the_committed_runs(what, tmp_path):
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
+def test_the_tables_of_the_suite_are_those_of_the_committed_runs():
+    page = (BENCHMARKS.parent / "docs" / "benchmark.md").read_text()
+    for table in run("suite_page.py", "print").strip().split("\n\n"):
+        assert table in page, "run python benchmarks/suite_page.py"
+
+
+def test_the_plan_of_the_suite_names_every_job_once():
+    lines = run("small_budget.py", "plan").splitlines()
+    assert len(lines) > 5
+    assert all(" of " in line for line in lines)
+
+
 @pytest.mark.slow
 def test_speed(tmp_path):
     run("speed.py", "--quick", "--out", tmp_path / "results.json")

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from ddopg import baselines
-from ddopg.baselines.settings import ARSSettings, CMAESSettings, PPOSettings, ReinforceSettings
+from ddopg.baselines.settings import (
+    ARSSettings,
+    CMAESSettings,
+    OptunaSettings,
+    PGPESettings,
+    PPOSettings,
+    ReinforceSettings,
+    TQCSettings,
+    TurboSettings,
+)
 from ddopg.core.seeding import FIRST_EVALUATION_SEED
 from ddopg.envs.adapter import make
 from ddopg.errors import ConfigError, MissingPackageError, UnknownNameError
@@ -95,6 +104,14 @@ def test_every_kind_has_a_method_and_every_method_a_kind():
     assert {method.kind for method in baselines.METHODS.values()} == set(baselines.KINDS)
 
 
+def test_an_algorithm_with_a_controller_is_that_algorithm():
+    kind = baselines.own_kind("ddopg.experiments.bench.controllers:two_loops", "cmaes")
+    assert kind == "cmaes@ddopg.experiments.bench.controllers:two_loops"
+    assert baselines.find_algorithm(kind) is baselines.KINDS["cmaes"]
+    learner = baselines.load_learner(kind)(make("ddopg/TwoJointArm-v0"), 0, CMAESSettings())
+    assert next(learner).policy.describe(np.zeros(6))["kp[0]"] == 8.0
+
+
 def test_an_unknown_method_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match="no method called 'cmaess'; did you mean 'cmaes'"):
         baselines.find_method("cmaess")
@@ -107,7 +124,16 @@ def test_an_unknown_algorithm_is_answered_with_the_nearest():
 
 @pytest.mark.parametrize(
     ("kind", "package"),
-    [("ppo", "stable_baselines3"), ("trpo", "sb3_contrib"), ("sac", "torch"), ("cmaes", "cma")],
+    [
+        ("ppo", "stable_baselines3"),
+        ("trpo", "sb3_contrib"),
+        ("sac", "torch"),
+        ("cmaes", "cma"),
+        ("tqc", "sb3_contrib"),
+        ("pgpe", "evosax"),
+        ("turbo", "botorch"),
+        ("optuna-gp", "optuna"),
+    ],
 )
 def test_a_missing_package_is_named_with_the_command_that_brings_it(kind, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
@@ -130,6 +156,10 @@ def test_naming_the_methods_imports_nothing_heavy():
         (lambda: ARSSettings(directions=2, top=3), "top must lie between 1 and directions = 2, got 3"),
         (lambda: CMAESSettings(population=1), "or at least 2, got 1"),
         (lambda: CMAESSettings(probes=-1), "probes must be at least 0, got -1"),
+        (lambda: TQCSettings(drop=25), "drop must lie between 0 and 24, got 25"),
+        (lambda: PGPESettings(population=5), "population must be even, or 0 for a choice by the size, got 5"),
+        (lambda: OptunaSettings(trials=5, kept=5), "kept must lie between 1 and trials - 1 = 4, got 5"),
+        (lambda: TurboSettings(batch=0), "batch must be finite and greater than 0, got 0"),
     ],
 )
 def test_wrong_settings_are_refused_at_birth(build, message):

@@ -6,7 +6,7 @@ import pytest
 
 from ddopg import baselines
 from ddopg.baselines import sb3
-from ddopg.baselines.settings import PPOSettings, SACSettings, TRPOSettings
+from ddopg.baselines.settings import PPOSettings, SACSettings, TQCSettings, TRPOSettings
 from ddopg.envs.adapter import make
 from ddopg.rollouts.playing import evaluate
 
@@ -16,6 +16,7 @@ SMALL = {
     "ppo": PPOSettings(batch=200, minibatch=50, hidden=(8, 8)),
     "trpo": TRPOSettings(batch=250, minibatch=125, hidden=(8, 8)),
     "sac": SACSettings(hidden=(8, 8), learning_starts=50),
+    "tqc": TQCSettings(hidden=(8, 8), learning_starts=50),
 }
 
 
@@ -41,11 +42,36 @@ def test_our_policy_acts_as_the_model_predicts(kind, task, whiten, monkeypatch):
     observations = np.random.default_rng(0).normal(size=(50, size))
     seen = normaliser.normalize_obs(observations) if whiten else observations
     predicted, _ = student.model.predict(seen, deterministic=True)
-    if kind != "sac":  # the libraries act in [−1, 1]; SAC scales by itself
+    if kind in ("ppo", "trpo"):  # there the libraries act in [−1, 1]; SAC and TQC scale by themselves
         predicted = predicted * env.action_space.high
     ours = student.policy.act(theta, observations.astype(np.float32))
     np.testing.assert_allclose(ours, predicted, rtol=1e-3, atol=1e-3 * float(env.action_space.high[0]))
     assert np.ptp(ours) > 0
+
+
+@pytest.mark.parametrize("kind", ["sac", "tqc"])
+def test_with_state_dependent_noise_large_outputs_are_clipped_as_the_model_does(kind, monkeypatch):
+    import torch
+
+    student = student_of(kind, make("cartpole"), monkeypatch, state_dependent=True)
+    with torch.no_grad():
+        student.model.policy.actor.mu[0].weight.mul_(300)
+    observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    predicted, _ = student.model.predict(observations, deterministic=True)
+    ours = student.policy.act(sb3.extract_params(student), observations)
+    np.testing.assert_allclose(ours, predicted, rtol=1e-3, atol=0.01)
+    assert np.abs(ours).max() == pytest.approx(10 * np.tanh(2.0), rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["sac", "tqc"])
+def test_entropy_noise_and_quantiles_reach_the_library(kind, monkeypatch):
+    changes = {"entropy": 0.1, "state_dependent": True, "log_std": -1.5} | (
+        {"drop": 5} if kind == "tqc" else {}
+    )
+    model = student_of(kind, make("cartpole"), monkeypatch, **changes).model
+    assert float(model.ent_coef_tensor) == pytest.approx(0.1)
+    assert model.actor.log_std.detach().numpy() == pytest.approx(-1.5)
+    assert getattr(model, "top_quantiles_to_drop_per_net", 5) == 5
 
 
 @pytest.mark.parametrize("kind", SMALL)
@@ -119,7 +145,12 @@ def test_one_thread_per_worker(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "steps", "worth"),
-    [("ppo-tuned", 12_000, 700), ("trpo-tuned", 12_000, 700), ("sac-tuned", 5000, 400)],
+    [
+        ("ppo-tuned", 12_000, 700),
+        ("trpo-tuned", 12_000, 700),
+        ("sac-tuned", 5000, 400),
+        ("tqc-zoo", 4000, 400),
+    ],
 )
 def test_it_learns_to_balance(name, steps, worth):
     method, env = baselines.find_method(name), make("cartpole")

@@ -9,6 +9,7 @@ import pytest
 from ddopg.baselines.scaling import ObservationBuffer, Scaling, fit_scaling, fold_scaling
 from ddopg.baselines.search import Trial, ars, cma_es, compute_ars_step, random_search
 from ddopg.baselines.settings import ARSSettings, CMAESSettings, RandomSettings
+from ddopg.controllers import Parameter, controller
 from ddopg.policies import mlp
 from ddopg.rollouts.playing import evaluate
 from tests.probes import Follow, Target
@@ -157,3 +158,39 @@ class TestScaling:
         actions = [trial.policy.act(theta, o).ravel() for theta in trial.sample_probes()]
         assert len({a[0] for a in actions}) == 3
         assert all(a[0] == a[1] and 0 < abs(a[0]) < 2 for a in actions)
+
+
+class TestController:
+    """Declared parameters are searched as they are: from their start, within their bounds, without scales."""
+
+    def controller(self):
+        push = Parameter("push", 1.5, bounds=(0.0, 2.0))
+        return controller(
+            [push], lambda p, seen: [p["push"] + 0 * seen[0]], observation_size=1, action_size=1
+        )
+
+    @pytest.mark.parametrize(
+        ("learner", "settings"),
+        [
+            (cma_es, CMAESSettings(scaling="whiten")),
+            (ars, ARSSettings(step=0.3, noise=0.3)),
+            (random_search, RandomSettings(spread=1.0)),
+        ],
+    )
+    def test_it_starts_where_it_is_declared_and_finds_the_best(self, learner, settings):
+        policy = self.controller()
+        found = list(zip(range(250), learner(Target(), 0, settings, policy), strict=False))
+        assert policy.describe(found[0][1].theta) == {"push": 1.5}
+        assert worth(found[-1][1], Target()) > -0.02
+
+    def test_its_bounds_are_never_left_and_it_has_no_probes(self):
+        trial = Trial(Target(), 0, CMAESSettings(), self.controller())
+        assert trial.sample_probes() == []
+        for far, value in ((9.0, 2.0), (-9.0, 0.0)):
+            assert trial.policy.describe(trial.to_raw(np.array([far])))["push"] == pytest.approx(value)
+
+    def test_a_box_has_the_declared_bounds_or_else_the_given_one(self):
+        low, high = Trial(Target(), 0, CMAESSettings(), self.controller()).find_box(3.0)
+        assert (low.tolist(), high.tolist()) == ([-3.0], [1.0])  # a scale is a quarter of the range
+        low, high = Trial(Target(), 0, CMAESSettings()).find_box(3.0)
+        assert (low.tolist(), high.tolist()) == ([-3.0] * 2, [3.0] * 2)

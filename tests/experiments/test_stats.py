@@ -123,8 +123,65 @@ class TestOverall:
             assert stats.normalise(np.array(references), env).tolist() == [0, 1]
             assert references[0] < stats.SOLVED[env] < references[1] or env == "cartpole"
 
-    def test_tasks_count_the_same_whatever_their_unit(self):
-        last = {"cartpole": np.full(4, 1000.0), "mountaincar": np.full(4, -417.0)}
-        value, interval = stats.summarise_tasks(last, np.random.default_rng(0))
-        assert value == 0.5
-        assert interval == (0.5, 0.5)
+
+class TestImprovement:
+    OURS = (np.array([1.0, 3.0, 5.0]), np.array([0.2]))
+    THEIRS = (np.array([2.0, 3.0]), np.array([0.1, 0.2, 0.3, 0.4]))
+
+    def test_by_hand(self):
+        """First task: 0 + 0, 1 + ½, 1 + 1 of 6; second: 1, ½, 0, 0 of 4."""
+        found = stats.probability_of_improvement(self.OURS, self.THEIRS)
+        assert found == pytest.approx((3.5 / 6 + 1.5 / 4) / 2)
+
+    def test_of_one_task_it_is_mann_whitneys_u(self):
+        rng = np.random.default_rng(0)
+        x, y = rng.integers(0, 5, 12).astype(float), rng.integers(1, 6, 9).astype(float)
+        u = scipy.stats.mannwhitneyu(x, y).statistic
+        assert stats.probability_of_improvement([x], [y]) == pytest.approx(u / (12 * 9))
+
+    def test_both_chances_add_up_to_one(self):
+        there = stats.probability_of_improvement(self.OURS, self.THEIRS)
+        assert there + stats.probability_of_improvement(self.THEIRS, self.OURS) == pytest.approx(1)
+
+    def test_its_interval_is_the_slow_one(self):
+        found = stats.bootstrap_improvement(
+            self.OURS, self.THEIRS, np.random.default_rng(3), level=0.8, draws=50
+        )
+        rng, drawn = np.random.default_rng(3), []
+        for x, y in zip(self.OURS, self.THEIRS, strict=True):
+            left = x[rng.integers(len(x), size=(50, len(x)))]
+            drawn.append((left, y[rng.integers(len(y), size=(50, len(y)))]))
+        slow = [
+            stats.probability_of_improvement(*zip(*[(x[k], y[k]) for x, y in drawn], strict=True))
+            for k in range(50)
+        ]
+        assert found == pytest.approx(tuple(np.quantile(slow, [0.1, 0.9])))
+
+
+class TestProfile:
+    STRATA = (np.array([0.2, 0.9, 0.9]), np.array([0.6]))
+
+    def test_by_hand_every_task_counts_the_same(self):
+        found = stats.performance_profile(self.STRATA, np.array([0.1, 0.2, 0.7, 0.9]))
+        assert found == pytest.approx([1, (2 / 3 + 1) / 2, (2 / 3 + 0) / 2, 0])
+
+    def test_its_band_lies_around_it_and_has_no_width_where_all_runs_agree(self):
+        thresholds = np.array([0.1, 0.5, 0.95])
+        low, high = stats.bootstrap_profile(self.STRATA, thresholds, np.random.default_rng(0))
+        middle = stats.performance_profile(self.STRATA, thresholds)
+        assert (low <= middle).all()
+        assert (middle <= high).all()
+        assert low[1] < high[1]
+        assert (low[[0, 2]] == high[[0, 2]]).all()
+
+
+class TestResampling:
+    CURVE = ((10, 1.0), (20, 2.0), (30, 3.0))
+
+    def test_a_mark_has_what_was_known_by_then(self):
+        found = stats.resample_curve(self.CURVE, [9, 10, 19, 20, 30], before=-7.0)
+        assert found.tolist() == [-7, 1, 1, 2, 3]
+
+    def test_nothing_is_said_beyond_the_end(self):
+        with pytest.raises(AssertionError, match="nothing beyond its end"):
+            stats.resample_curve(self.CURVE, [31], before=0.0)

@@ -21,7 +21,8 @@ from tests.box2d import mark_box2d
 
 PAGE = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text().replace("−", "-").replace(",", "")
 BY_NAME = {task.env: task for task in SMALL_BUDGET}
-OUR_THRESHOLDS = {"Pendulum-v1", "Reacher-v5", "Swimmer-v5", "Hopper-v5"}
+ARMS = {"ddopg/TwoJointArm-v0", "ddopg/SevenJointArm-v0"}
+OUR_THRESHOLDS = {"Pendulum-v1", "Reacher-v5", "Swimmer-v5", "Hopper-v5", *ARMS}
 TINY = (
     SuiteTask("cartpole", budget=40, episodes=2, solved=950, nothing=87, best=1000),
     SuiteTask("swingup", budget=30, episodes=1, solved=180, nothing=0.1, best=196),
@@ -78,6 +79,18 @@ class TestPlan:
         ]
         assert len({job.key for job in jobs}) == 8
 
+    def test_searches_tune_the_controller_of_a_task_and_others_learn_a_policy_of_their_own(self):
+        (arm,) = find_suite("small-budget", ["ddopg/TwoJointArm-v0"])
+        found = {job.method: job.kind for job in plan_suite([arm], ["ddopg", "cmaes", "sac-zoo"], [0])}
+        where = "ddopg.experiments.bench.controllers:two_loops"
+        assert found == {"ddopg": f"ddopg@{where}", "cmaes": f"cmaes@{where}", "sac-zoo": "sac"}
+
+    @pytest.mark.parametrize("name", sorted(ARMS))
+    def test_the_first_rollout_of_a_controller_returns_what_the_table_says(self, name):
+        job, *_ = plan_suite([BY_NAME[name]], ["random"], [0])
+        record = run(job._replace(budget=50, episodes=10))
+        assert record["curve"][0][1] == pytest.approx(BY_NAME[name].nothing, rel=0.02)
+
     def test_some_tasks_of_a_suite_keep_its_order(self):
         chosen = find_suite("small-budget", ["Reacher-v5", "cartpole"])
         assert chosen == [BY_NAME["cartpole"], BY_NAME["Reacher-v5"]]
@@ -120,6 +133,12 @@ class TestCommand:
         ]
         assert bench("--seeds", "5-6", "8", "--envs", "swingup") == 0
         assert [(job.env, job.seed) for job in bench.ran[4:]] == [("swingup", 8)]
+
+    def test_a_latex_table_comes_on_request(self, bench, capsys):
+        assert bench("--seeds", "5", "--envs", "swingup") == 0
+        assert "tabular" not in capsys.readouterr().out
+        assert bench("--seeds", "5", "--envs", "swingup", "--latex") == 0
+        assert r"\begin{tabular}{lrr}" in capsys.readouterr().out
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

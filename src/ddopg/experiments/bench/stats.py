@@ -152,19 +152,6 @@ def normalise(values: np.ndarray, env: str) -> np.ndarray:
     return (values - nothing) / (best - nothing)
 
 
-def summarise_tasks(
-    last_by_task: dict[str, np.ndarray], rng: np.random.Generator
-) -> tuple[float, tuple[float, float]]:
-    """IQM of the normalised scores of all tasks together, and its stratified bootstrap interval.
-
-    Args:
-        last_by_task: task → last values of its runs.
-        rng: of the bootstrap.
-    """
-    strata = [normalise(np.asarray(values, np.float64), env) for env, values in sorted(last_by_task.items())]
-    return float(iqm(np.concatenate(strata))), stratified_bootstrap(strata, iqm, rng)
-
-
 def probability_of_improvement(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
     """P(X > Y) + P(X = Y)/2 of a run X of ours and a run Y of theirs, averaged over the tasks.
 
