@@ -100,8 +100,8 @@ def measure_costs():
         methods[name] = measure_cost(name)
         print(name, methods[name], flush=True)
     what = (
-        f"CPU seconds per 1,000 steps on {COST_TASK}, in one process, one run each; environment and compilation are "
-        f"included, evaluation is not. The second column is the mean from step {FIRST:,} to {END:,}. "
+        f"CPU seconds per 1,000 steps on {COST_TASK}, in one process, one run each; environment, imports and "
+        f"compilation are included, evaluation is not. The second column is the mean from step {FIRST:,} to {END:,}. "
         f"Python {platform.python_version()}, {platform.machine()}."
     )
     (OUT / "cost.json").write_text(json.dumps({"what": what, "methods": methods}, indent=1) + "\n")

@@ -158,3 +158,15 @@ def test_it_learns_to_balance(name, steps, worth):
         if checkpoint.steps >= steps:
             break
     assert np.mean(evaluate(env, checkpoint.policy, checkpoint.theta, range(2**31, 2**31 + 50))) > worth
+
+
+def test_tqc_learns_to_balance():
+    """With the settings of the tuned SAC, which are cheap."""
+    settings = TQCSettings(
+        learning_rate=3e-3, hidden=(64, 64), minibatch=64, discount=0.98, tau=0.02, whiten=True
+    )
+    env = make("cartpole")
+    for checkpoint in sb3.tqc(env, 1, settings):
+        if checkpoint.steps >= 3000:
+            break
+    assert np.mean(evaluate(env, checkpoint.policy, checkpoint.theta, range(2**31, 2**31 + 50))) > 400
