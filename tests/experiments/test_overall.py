@@ -61,7 +61,9 @@ def test_the_summary_by_hand():
 
 def test_the_same_records_give_the_same_intervals():
     spread = np.random.default_rng(0).uniform(size=30)
-    scores = collect_scores({"swingup": {"mine": [record("swingup", [x]) for x in spread]}}, "mine", ["swingup"])
+    scores = collect_scores(
+        {"swingup": {"mine": [record("swingup", [x]) for x in spread]}}, "mine", ["swingup"]
+    )
     assert summarise_scores(scores) == summarise_scores(scores)
     assert summarise_scores(scores).interval != summarise_scores(scores, seed=1).interval
 
