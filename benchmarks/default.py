@@ -1,6 +1,7 @@
-"""The default preset: what it reaches on twelve tasks, without a linear path, and what each part is worth.
+"""The default preset: what it reaches on the tasks of the suite, without a linear path, and what each part is worth.
 
     python benchmarks/default.py report   --workers 2     # ten fresh seeds per task, seed by seed
+    python benchmarks/default.py report --envs swingup ddopg/TwoJointArm-v0   # others of the suite
     python benchmarks/default.py networks --workers 2     # a network without a linear path, on the paper's tasks
     python benchmarks/default.py larger                   # larger networks of the critic, on fresh seeds of their own
     python benchmarks/default.py ablate                   # with and without each part, on tuning seeds
@@ -21,6 +22,7 @@ from trajectory import line, paired_difference
 from ddopg.config import preset
 from ddopg.experiments.bench import benchmark as bench
 from ddopg.experiments.bench import jobs, workers
+from ddopg.experiments.bench.suites import find_suite
 from ddopg.support.records import change, to_dict
 
 HERE = Path(__file__).parent / "default"
@@ -84,7 +86,11 @@ def job(env, label, seed, budget, episodes, changes=None):
 
 
 def report(envs):
-    return [jobs.make_job(env, "ddopg", seed, *TASKS[env]) for seed in FRESH_SEEDS for env in envs]
+    planned = [
+        jobs.make_job(env, "ddopg", s, *TASKS[env]) for s in FRESH_SEEDS for env in envs if env in TASKS
+    ]
+    others = [task for task in find_suite("small-budget") if task.env in set(envs) - set(TASKS)]
+    return planned + jobs.plan_suite(others, ["ddopg"], FRESH_SEEDS)
 
 
 def networks(envs):
