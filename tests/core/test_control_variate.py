@@ -214,7 +214,7 @@ class TestEstimate:
 
 
 def with_critic(**changes):
-    small = {"critic.updates": 1.0, "policy.hidden": (3,), "policy.linear_path": True}
+    small = {"critic.updates": 2.0, "policy.hidden": (3,), "policy.linear_path": True}
     return change(quick(), small | {"surrogate.estimator": "doubly_robust"} | changes)
 
 

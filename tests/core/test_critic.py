@@ -357,14 +357,14 @@ class TestLearner:
             return real(critic, transitions, seed, 1, *rest)
 
         monkeypatch.setattr(critics, "update", count)
-        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1.0}), seed=4).learn(total_episodes=6)
+        ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 2.0}), seed=4).learn(total_episodes=6)
         assert asked == [8 * 4 * 3, 8 * 3, 8 * 3], "the constant policies at once, then each rollout"
         asked.clear()
         ddopg.DDOPG(Follow(), config=with_critic(**{"critic.updates": 1e9}), seed=4).learn(total_episodes=5)
         assert asked == [MAX_UPDATES] * 2
 
     def test_there_are_more_updates_per_step_while_data_are_few(self):
-        """Eight times as many at first, as many as are asked for in the end, and falling between."""
+        """Four times as many at first, as many as are asked for in the end, and falling between."""
         assert count_updates(10, EARLY_UPDATES // 64, 1.0) == EARLY_GAIN * 10
         assert count_updates(10, EARLY_UPDATES // 4, 1.0) == 4 * 10
         assert count_updates(10, EARLY_UPDATES, 1.0) == 10

@@ -34,8 +34,8 @@ def oscillator(
 ) -> Policy:
     """Every joint follows offset + amplitude · sin(2π t / period + phase) by a PD controller.
 
-    A central pattern generator of the simplest kind: for swimming, crawling, walking. Its memory is the phase. More
-    than seven parameters: each is one thing that such a generator has.
+    A central pattern generator of the simplest kind: for swimming, crawling, walking. Its memory is the phase.
+    More than seven parameters: each is one thing that such a generator has.
 
     Args:
         observation_size: numbers per observation, O.
