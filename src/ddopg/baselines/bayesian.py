@@ -44,10 +44,7 @@ def turbo(
     """The policy with the highest mean of the process, among those rolled out in this region or before, counts."""
     libraries = _import_libraries()
     trial = Trial(env, seed, settings, network)
-    for theta in trial.sample_probes():
-        yield trial.make_checkpoint(trial.to_raw(trial.start))
-        trial.play(theta)
-    trial.rescale()
+    yield from trial.play_probes()
     low, high = trial.find_box(settings.bound)
     size, known, count = len(low), _Known(trial.start, -math.inf), 0
     first = settings.first or min(2 * size, MOST_FIRST)

@@ -27,10 +27,7 @@ def pgpe(
     """The mean of the search distribution counts; it moves once per generation."""
     _import_evosax()
     trial = Trial(env, seed, settings, network)
-    for theta in trial.sample_probes():
-        yield trial.make_checkpoint(trial.to_raw(trial.start))
-        trial.play(theta)
-    trial.rescale()
+    yield from trial.play_probes()
     search, key = Search(trial.start, settings), jax.random.key(draw_seed(seed, 0, "pgpe"))
     while True:
         key, key_ask, key_tell = jax.random.split(key, 3)

@@ -24,10 +24,7 @@ def optuna_gp(
     """One rollout per trial; the best trial counts."""
     optuna = _import_optuna()
     trial = Trial(env, seed, settings, network)
-    for theta in trial.sample_probes():
-        yield trial.make_checkpoint(trial.to_raw(trial.start))
-        trial.play(theta)
-    trial.rescale()
+    yield from trial.play_probes()
     low, high = trial.find_box(settings.bound)
     studied = Study(optuna, low, high, settings, seed)
     best, highest, asked = trial.start, -math.inf, studied.ask(trial.start)

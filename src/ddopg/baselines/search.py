@@ -65,10 +65,7 @@ def cma_es(
     """The mean of the search distribution counts; it moves once per generation."""
     cma = _import_cma()
     trial = Trial(env, seed, settings, network)
-    for theta in trial.sample_probes():
-        yield trial.make_checkpoint(trial.to_raw(trial.start))
-        trial.play(theta)
-    trial.rescale()
+    yield from trial.play_probes()
     rng = make_rng(seed, 0, "cma-es")
     options = {"verbose": -9, "seed": np.nan, "randn": lambda *shape: rng.standard_normal(shape)}
     if settings.population:
@@ -89,10 +86,7 @@ def ars(
     """M ← M + α/(b σ_R) Σ (R₊ − R₋) δ over the b directions whose better side is best; M counts."""
     trial = Trial(env, seed, settings, network)
     centre = trial.start.astype(np.float64)
-    for theta in trial.sample_probes():
-        yield trial.make_checkpoint(trial.to_raw(centre))
-        trial.play(theta)
-    trial.rescale()
+    yield from trial.play_probes()
     count = 0
     while True:
         directions = make_rng(seed, count, "ars").standard_normal((settings.directions, len(centre)))
@@ -153,6 +147,13 @@ class Trial:
             sample_constant_policy(make_rng(self.seed, count, "probe"), size, outputs)
             for count in range(self.settings.probes)
         ]
+
+    def play_probes(self) -> Iterator[Checkpoint]:
+        """Roll the constant policies out, and take the scale from them; the start counts meanwhile."""
+        for theta in self.sample_probes():
+            yield self.make_checkpoint(self.to_raw(self.start))
+            self.play(theta)
+        self.rescale()
 
     def rescale(self) -> None:
         """Take the scale from everything seen."""
