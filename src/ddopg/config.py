@@ -379,6 +379,7 @@ TRAJECTORY = Config(
 DEFAULT = replace(
     TRAJECTORY,
     policy=PolicyConfig(hidden=(32,), linear_path=True, squash=True),
+    search=replace(TRAJECTORY.search, radius=0.0),
     incumbent=IncumbentConfig(ema_rate=0.2, recheck_share=0.25),
     critic=CriticConfig(updates=2.0, discount=0.995),
 )

@@ -26,6 +26,7 @@ from ddopg.core.sharing import (
     YOUNG,
     critic_share,
     is_turn_of_critic,
+    lead_of_actor,
     needs_check,
     probability_of_lead,
     search_keeps,
@@ -448,12 +449,19 @@ class TestShare:
         )
 
     @pytest.mark.parametrize("purpose", ["explore", "check"])
-    def test_a_search_that_makes_progress_keeps_most_of_the_steps_whoever_leads(self, purpose):
-        leading = {"design": [0.0] * 8, "critic": [99.0] * 4}
+    def test_a_search_that_makes_progress_keeps_most_of_the_steps_from_an_actor_that_seems_better(
+        self, purpose
+    ):
+        leading = {"design": [0.0] * 8, "critic": [99.0, 99, -99]}
         for returns in ([1.0] * 4, [5.0] * 8 + [6.0] * 8):
             assert critic_share(self.state_of(**leading, **{purpose: returns})) == SHARE_BESIDE_PROGRESS
         for returns in ([1.0] * 3, [-1.0] * 4, [5.0] * 16, [5.0] * 8 + [4.0] * 4 + [6.0] * 4):
-            assert critic_share(self.state_of(**leading, **{purpose: returns})) == 1 - SEARCH_KEEPS
+            state = self.state_of(**leading, **{purpose: returns})
+            assert critic_share(state) == min(lead_of_actor(state.memory), 1 - SEARCH_KEEPS) > 0.6
+
+    def test_a_search_that_makes_progress_does_not_hold_up_an_actor_that_is_surely_better(self):
+        leading = {"design": [0.0] * 8, "critic": [99.0] * 4}
+        assert critic_share(self.state_of(**leading, explore=[5.0] * 8 + [6.0] * 8)) == 1 - SEARCH_KEEPS
 
     def test_of_a_source_that_is_seldom_rolled_out_the_last_two_rollouts_speak(self):
         long_ago = {"critic": [-9.0] * 6 + [9.0] * 2, "explore": [0.0] * JUDGED_WINDOW, "check": [0.0] * 8}
@@ -539,6 +547,22 @@ class TestShare:
         purposes = [p for p in agent.state.memory.purposes if p in ("explore", "check")]
         assert purposes[:4] == ["explore", "explore", "explore", "check"]
         assert 2 <= purposes.count("check") <= len(purposes) / 4
+
+    def test_checks_that_were_not_needed_for_long_are_not_made_up_for(self, monkeypatch):
+        """They were: a search on mountaincar did not perturb its policy for 25 rollouts."""
+        config = with_critic(**{"incumbent.recheck_share": 0.25, "exploration.random": 0.0})
+        policy = ddopg.DDOPG(Follow(), config=config).policy
+        state = self.state_of(design=[0.0] * 8, critic=[0.0] * 8, explore=[0.0] * 40)._replace(
+            ema_params=np.zeros(policy.size, np.float32), param_sensitivity=np.ones(policy.size)
+        )
+        monkeypatch.setattr("ddopg.core.proposals.is_turn_of_critic", lambda state: False)
+        purposes = []
+        for number in range(24):
+            purposes.append(propose(state, number, policy, config).purpose)
+            waiting = Proposal(number, np.zeros(2, np.float32), 0, purposes[-1])
+            state = state._replace(pending=(*state.pending, waiting))
+        assert purposes[:8] == ["check", "check", *["explore"] * 6], "a quarter"
+        assert purposes[8:].count("check") == 4
 
 
 def test_networks_of_the_users_own_size_and_policies_without_bounds_work():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import islice
 
 import jax
 import numpy as np
@@ -25,7 +26,6 @@ from ddopg.core.state import (
     Proposal,
     State,
     count_of_search,
-    count_with_pending,
     indices_of_critic,
     indices_of_search,
     is_of_search,
@@ -35,6 +35,7 @@ from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
 
 MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
+CHECKED_WINDOW = 8  # rollouts of the average, as it is or perturbed, among which checks have their share
 
 
 def propose(state: State, k: int, policy: Policy, config: Config) -> Proposal:
@@ -129,12 +130,17 @@ def recheck_share(state: State, config: Config) -> float:
 
 
 def _is_check(state: State, drawn: float, config: Config) -> bool:
-    """Whether to roll out the average as it is: by chance, or beside a critic in turn, where its actor comes near."""
+    """Whether to roll out the average as it is: by chance, or beside a critic in turn, where its actor comes near.
+
+    In turn is where fewer than their share of the latest `CHECKED_WINDOW` were checks: those that were not needed for
+    long are not made up for.
+    """
     share = recheck_share(state, config)
     if state.critic is None or not share:
         return drawn < share
-    checks = count_with_pending(state, CHECK)
-    return needs_check(state) and checks + 1 <= share * (count_with_pending(state, EXPLORE) + checks + 1)
+    of_average = (purpose for purpose in reversed(state.purposes) if purpose in (CHECK, EXPLORE))
+    latest = [*islice(of_average, CHECKED_WINDOW - 1)]
+    return needs_check(state) and latest.count(CHECK) + 1 <= share * (len(latest) + 1)
 
 
 @lru_cache(maxsize=8)

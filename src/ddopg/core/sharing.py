@@ -55,8 +55,8 @@ def critic_share(state: State) -> float:
     """Share of the steps that the critic gets: how likely its actor is better than the search.
 
     It is ½ until that is known, `LEAST_SHARE` at least, and no more than `search_keeps` leaves. A young search, of
-    fewer than `YOUNG` rollouts, keeps half of the steps. One that makes progress keeps most of them, whoever leads:
-    what is behind today may end higher.
+    fewer than `YOUNG` rollouts, keeps half of the steps. One that makes progress keeps most of them, unless the actor
+    is almost surely better: what is behind today may end higher.
     """
     lead = lead_of_actor(state.memory)
     if lead is None:
@@ -64,7 +64,7 @@ def critic_share(state: State) -> float:
     most = 1 - search_keeps(state)
     if count_of_search(state.memory) < YOUNG:
         most = 0.5
-    elif makes_progress(state.memory):
+    elif lead < ALMOST_SURE and makes_progress(state.memory):
         most = SHARE_BESIDE_PROGRESS
     return float(np.clip(lead, LEAST_SHARE, most))
 

@@ -104,11 +104,6 @@ def indices_of_critic(memory: Memory) -> np.ndarray:
     return find_rows(memory, *_OF_CRITIC)
 
 
-def count_with_pending(state: State, purpose: str) -> int:
-    """How many rollouts have that purpose, with those that are under way."""
-    return count_rows(state.memory, purpose) + sum(waiting.purpose == purpose for waiting in state.pending)
-
-
 def require_waiting(waiting: Collection[int], number: int) -> None:
     """A rollout may be told only of a proposal that waits for one."""
     require(
