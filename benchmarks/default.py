@@ -40,10 +40,10 @@ TASKS = {  # budget, episodes per evaluation
     "Hopper-v5": (100_000, 20),
     "HalfCheetah-v5": (100_000, 10),
 }
-FRESH_SEEDS = range(5340, 5350)  # each was run once, after the preset was frozen
+FRESH_SEEDS = range(5350, 5360)  # each was run once, after the preset was frozen
 NETWORKS = {"cartpole": (10_000, 100), "mountaincar": (20_000, 30), "swimmer": (60_000, 20)}
-NETWORK_SEEDS = range(5310, 5320)
-ABLATED = {"cartpole": (4_000, 100), "Pendulum-v1": (5_000, 30), "InvertedDoublePendulum-v5": (7_000, 20)}
+NETWORK_SEEDS = range(5360, 5370)
+ABLATED = {"cartpole": (4_000, 100), "mountaincar": (20_000, 20), "Pendulum-v1": (5_000, 30)}
 TUNING_SEEDS = range(2600, 2620)
 LARGER = "128 hidden units, four updates per step at first"
 LARGER_SEEDS = range(5320, 5330)
@@ -72,7 +72,7 @@ VARIANTS = {  # changes of the configuration; a dotted name of a module is a con
     "the critic as control variate too": {"surrogate.estimator": "doubly_robust"},
     "a discount of 0.99": {"critic.discount": 0.99},
     "without a linear path": {"policy.linear_path": False},
-    "without a limit of the step": {"search.radius": 0.0},
+    "with a limit of the step": {"search.radius": 0.7},
     "without the initial-state correction": {"surrogate.initial_state_correction": False},
     "without restarts from the best": {"restart.threshold": 0.0},
     "without random policies": {"exploration.random": 0.0},
