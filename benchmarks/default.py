@@ -5,6 +5,7 @@
     python benchmarks/default.py networks --workers 2     # a network without a linear path, on the paper's tasks
     python benchmarks/default.py larger                   # larger networks of the critic, on fresh seeds of their own
     python benchmarks/default.py ablate                   # with and without each part, on tuning seeds
+    python benchmarks/default.py search                   # the same for the parts of the search, without a critic
     python benchmarks/default.py table                    # print everything from the saved data
 
 Data: benchmarks/default/*/records.jsonl, one line per run. Runs that are there are not run again.
@@ -13,6 +14,7 @@ Data: benchmarks/default/*/records.jsonl, one line per run. Runs that are there 
 import argparse
 import importlib
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -73,9 +75,17 @@ VARIANTS = {  # changes of the configuration; a dotted name of a module is a con
     "a discount of 0.99": {"critic.discount": 0.99},
     "without a linear path": {"policy.linear_path": False},
     "with a limit of the step": {"search.radius": 0.7},
+}
+SEARCHED = {"cartpole": (4_000, 100), "mountaincar": (20_000, 20), "swimmer": (60_000, 20)}
+ALONE = replace(preset("trajectory"), search=preset("default").search)
+SEARCH_VARIANTS = {  # of the search alone
+    "the search alone": {},
+    "with a limit of the step": {"search.radius": 0.7},
     "without the initial-state correction": {"surrogate.initial_state_correction": False},
     "without restarts from the best": {"restart.threshold": 0.0},
     "without random policies": {"exploration.random": 0.0},
+    "without checks": {"incumbent.recheck_share": 0.0},
+    "without annealing and checks": {"incumbent.recheck_share": 0.0, "annealing.episodes": 0.0},
 }
 
 
@@ -101,6 +111,17 @@ def networks(envs):
     ]
 
 
+def search(envs, labels):
+    """The search alone, with and without each part."""
+    return [
+        jobs.Job(env, label, "ddopg", to_dict(change(ALONE, SEARCH_VARIANTS[label])), seed, *SEARCHED[env])
+        for env in SEARCHED
+        for label in SEARCH_VARIANTS
+        for seed in TUNING_SEEDS
+        if env in envs and label in labels
+    ]
+
+
 def larger(envs):
     """Every task with larger networks of the critic."""
     planned = [job(env, LARGER, s, *TASKS[env], VARIANTS[LARGER]) for s in LARGER_SEEDS for env in envs]
@@ -110,7 +131,7 @@ def larger(envs):
 def ablate(envs, labels):
     """One variant after the other."""
     for env in (env for env in envs if env in ABLATED):
-        for label in labels:
+        for label in (label for label in labels if label in VARIANTS):
             planned = [job(env, label, s, *ABLATED[env], VARIANTS[label]) for s in TUNING_SEEDS]
             complete_variant(planned, label, "ablation")
 
@@ -155,21 +176,22 @@ def print_tables():
             seconds = np.median([row["seconds"] - row["evaluation_seconds"] for row in rows])
             middle = f"{half[0]:.4g} / {np.median(half):.4g} / {half[-1]:.4g}"
             print(f"| {env} | {budget:,} | {len(rows)} | {middle} | {line(env, rows)} | {seconds:.0f} s |")
-    found = find_runs("ablation", "env", "method")
-    for env in ABLATED:
-        for label in VARIANTS:
-            if rows := found.get((env, label)):
-                difference = paired_difference(rows, found[env, "default"])
-                print(f"| {label} | {env} | {len(rows)} | {line(env, rows)} | {difference} |")
+    for name, variants in (("ablation", VARIANTS), ("search", SEARCH_VARIANTS)):
+        found = find_runs(name, "env", "method")
+        for env in TASKS:
+            for label in variants:
+                if rows := found.get((env, label)):
+                    difference = paired_difference(rows, found[env, next(iter(variants))])
+                    print(f"| {label} | {env} | {len(rows)} | {line(env, rows)} | {difference} |")
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["report", "networks", "larger", "ablate", "table"])
+    parser.add_argument("what", choices=["report", "networks", "larger", "ablate", "search", "table"])
     parser.add_argument("--envs", nargs="+", default=list(TASKS))
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS | SEARCH_VARIANTS))
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     execute = partial(workers.run_locally, workers=options.workers)
@@ -179,6 +201,8 @@ def main():
         bench.complete(networks(options.envs), HERE / "networks", execute)
     elif options.what == "larger":
         larger(options.envs)
+    elif options.what == "search":
+        bench.complete(search(options.envs, options.variants), HERE / "search", execute)
     elif options.what == "ablate":
         ablate(options.envs, options.variants)
     print_tables()
