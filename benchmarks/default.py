@@ -23,7 +23,7 @@ from trajectory import line, paired_difference
 
 from ddopg.config import preset
 from ddopg.experiments.bench import benchmark as bench
-from ddopg.experiments.bench import jobs, workers
+from ddopg.experiments.bench import jobs, stats, workers
 from ddopg.experiments.bench.suites import find_suite
 from ddopg.support.records import change, to_dict
 
@@ -169,13 +169,64 @@ def find_runs(name, *keys):
     return found
 
 
+AIMS = {
+    "cartpole": "50 of 50, 600, 0.98, worst 950",
+    "mountaincar": "50 of 50, 4,000, 0.97, worst −65",
+    "swimmer": "59 of 60, 20,000, end 490, worst 440",
+    "Pendulum-v1": "−160, worst −250",
+    "InvertedPendulum-v5": "1,000 on all",
+    "InvertedDoublePendulum-v5": "9,000, worst 5,000",
+    "MountainCarContinuous-v0": "93, worst 90",
+    "Reacher-v5": "−6, worst −9",
+    "LunarLanderContinuous-v3": "200, worst 100",
+    "Swimmer-v5": "330, worst 200",
+    "Hopper-v5": "1,500",
+    "HalfCheetah-v5": "3,000",
+}
+
+
+def show(value):
+    """A number as the pages have it."""
+    if not np.isfinite(value):
+        return "never"
+    return (f"{value:,.0f}" if abs(value) >= 10 else f"{value:.1f}").replace("-", "−")
+
+
+def spread(values, bold=""):
+    """Worst, median and best."""
+    low, middle, high = np.min(values), np.median(values), np.max(values)
+    return f"{show(low)} / {bold}{show(middle)}{bold} / {show(high)}"
+
+
+def row(env, budget, rows):
+    """A row of the page about the default."""
+    threshold, curves = stats.SOLVED.get(env), [record["curve"] for record in rows]
+    summary = stats.summarise(curves, threshold, np.random.default_rng(0))
+    half, ends = ([curve[i][1] for curve in curves] for i in (len(curves[0]) // 2 - 1, -1))
+    median = partial(np.median, axis=-1)
+    low, high = stats.stratified_bootstrap([np.array(ends)], median, np.random.default_rng(0))
+    seconds = np.median([record["seconds"] - record["evaluation_seconds"] for record in rows])
+    stays = f"{summary.stays:.2f}" if summary.solved else "–"
+    solved = f"{summary.solved} of {len(rows)} at {show(threshold)}, {show(summary.steps)}"
+    cells = (
+        env,
+        f"{budget:,}",
+        len(rows),
+        spread(half),
+        spread(ends, "**"),
+        f"{show(low)} to {show(high)}",
+        solved,
+        stays,
+        f"{seconds:.0f} s",
+        AIMS.get(env, "–"),
+    )
+    return f"| {' | '.join(map(str, cells))} |"
+
+
 def print_tables():
     for name in ("report", "networks", "larger"):
         for (env, budget), rows in find_runs(name, "env", "budget").items():
-            half = np.sort([row["curve"][len(row["curve"]) // 2 - 1][1] for row in rows])
-            seconds = np.median([row["seconds"] - row["evaluation_seconds"] for row in rows])
-            middle = f"{half[0]:.4g} / {np.median(half):.4g} / {half[-1]:.4g}"
-            print(f"| {env} | {budget:,} | {len(rows)} | {middle} | {line(env, rows)} | {seconds:.0f} s |")
+            print(row(env, budget, rows))
     for name, variants in (("ablation", VARIANTS), ("search", SEARCH_VARIANTS)):
         found = find_runs(name, "env", "method")
         for env in TASKS:
