@@ -12,11 +12,12 @@ import ddopg
 from ddopg.config import CriticConfig
 from ddopg.controllers import Parameter, controller
 from ddopg.core import critic as critics
-from ddopg.core.algorithm import build_surrogate_data
+from ddopg.core import proposals
+from ddopg.core.algorithm import ask, build_surrogate_data
 from ddopg.core.critic import log_density, rescale, td_target, update, value
 from ddopg.core.incumbents import find_best, hand_over
 from ddopg.core.memory import Memory, add
-from ddopg.core.proposals import propose
+from ddopg.core.proposals import PLAIN_AT_FIRST, propose
 from ddopg.core.sharing import (
     EXPERIENCED,
     JUDGED_WINDOW,
@@ -255,7 +256,17 @@ class TestLearner:
         assert purposes.count("design") == 8
         turns = [purpose for purpose in purposes if purpose in ("critic", "noisy")]
         assert 8 <= len(turns) <= 20
-        assert turns == (["critic", "noisy"] * 15)[: len(turns)], "in turns with noise and without"
+        later = ["noisy", "noisy", "critic"] + ["noisy", "noisy", "noisy", "critic"] * 3
+        assert turns == (["critic", "noisy"] * 8 + later)[: len(turns)], "in turns with noise and without"
+
+    def test_later_three_of_four_rollouts_of_the_actor_have_noise(self, monkeypatch):
+        monkeypatch.setattr(proposals, "is_turn_of_critic", lambda state: True)
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=8 + PLAIN_AT_FIRST)
+        first, state = agent.state.memory.purposes[8:], agent.state
+        assert first == ("critic", "noisy") * (PLAIN_AT_FIRST // 2)
+        state, asked = ask(state, agent.policy, agent.config, 11)  # those that are under way count
+        assert [one.purpose for one in asked] == ["noisy"] * 2 + ["critic"] + (["noisy"] * 3 + ["critic"]) * 2
+        assert all(bool(one.noise) == (one.purpose == "noisy") for one in asked)
 
     def test_the_search_learns_from_its_own_rollouts_alone(self):
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=20)

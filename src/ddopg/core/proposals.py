@@ -35,6 +35,8 @@ from ddopg.policies import Policy
 from ddopg.support.compilation import in_float32
 
 MAX_RANDOM_FRACTION = 0.5  # of the proposals after the design
+PLAIN_EVERY = 4  # rollouts of the actor, of which one is without noise
+PLAIN_AT_FIRST = 16  # rollouts of the actor, of which every other one is without noise
 CHECKED_WINDOW = 8  # rollouts of the average, as it is or perturbed, among which checks have their share
 
 
@@ -85,14 +87,24 @@ def search_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
 
 
 def _propose_actor(proposal: Callable[[str, np.ndarray], Proposal], state: State) -> Proposal:
-    """The critic's actor, in turns as it is and with its noise."""
+    """The critic's actor, as it is or with its noise."""
     assert state.critic is not None
     actor = state.critic.actor
-    latest = next((purpose for purpose in reversed(state.purposes) if not is_of_search(purpose)), NOISY)
-    if latest == NOISY:
+    if _is_plain(state):
         return proposal(CRITIC, np.asarray(actor.theta))
     deviation = np.exp(np.asarray(actor.log_std, np.float64)).astype(np.float32)
     return proposal(NOISY, np.asarray(actor.theta))._replace(noise=tuple(map(float, deviation)))
+
+
+def _is_plain(state: State) -> bool:
+    """Whether the actor's next rollout is without noise: every other one at first, later one of `PLAIN_EVERY`.
+
+    Those without noise say what the actor is worth; those with it say what other actions would bring.
+    """
+    newest_first = (purpose for purpose in reversed(state.purposes) if not is_of_search(purpose))
+    latest = [*islice(newest_first, PLAIN_AT_FIRST)]
+    every = PLAIN_EVERY if len(latest) == PLAIN_AT_FIRST else 2
+    return CRITIC not in latest[: every - 1]
 
 
 def anneal_factor(state: State, config: Config) -> float:
