@@ -45,20 +45,21 @@ TASKS = {  # budget, episodes per evaluation
 FRESH_SEEDS = range(5370, 5380)  # each was run once, after the preset was frozen
 NETWORKS = {"cartpole": (10_000, 100), "mountaincar": (20_000, 30), "swimmer": (60_000, 20)}
 NETWORK_SEEDS = range(5380, 5390)
-ABLATED = {"cartpole": (4_000, 100), "mountaincar": (20_000, 20), "Pendulum-v1": (5_000, 30)}
+ABLATED = {
+    "cartpole": (4_000, 100),
+    "mountaincar": (20_000, 20),
+    "Pendulum-v1": (5_000, 30),
+    "LunarLanderContinuous-v3": (50_000, 20),
+}
 TUNING_SEEDS = range(2600, 2620)
 LARGER = "128 hidden units, four updates per step at first"
 LARGER_SEEDS = range(5320, 5330)
 
+ALONE = replace(preset("trajectory"), search=preset("default").search)
 VARIANTS = {  # changes of the configuration; a dotted name of a module is a constant of the code
     "default": {},
-    "without a critic": to_dict(preset("trajectory")),
+    "without a critic": to_dict(ALONE),
     LARGER: {"critic.hidden": (128, 128), "critic.updates": 1.0},
-    "one update per step from the start": {
-        "critic.updates": 1.0,
-        "ddopg.core.value_learning.EARLY_GAIN": 1.0,
-    },
-    "one update per step in the end": {"critic.updates": 1.0, "ddopg.core.value_learning.EARLY_GAIN": 8.0},
     "two updates per step from the start": {"ddopg.core.value_learning.EARLY_GAIN": 1.0},
     "always a half for the actor": {
         "ddopg.core.sharing.LEAST_SHARE": 0.5,
@@ -66,18 +67,14 @@ VARIANTS = {  # changes of the configuration; a dotted name of a module is a con
         "ddopg.core.sharing.SHARE_BESIDE_PROGRESS": 0.5,
     },
     "without checks of the average": {"incumbent.recheck_share": 0.0},
-    "the incumbent by five rollouts at the most": {"ddopg.core.incumbents.BEST_WINDOW": 5},
+    "always every other rollout of the actor with noise": {"ddopg.core.proposals.PLAIN_EVERY": 2},
     "the critic as control variate, no rollouts of the actor": {
         "surrogate.estimator": "doubly_robust",
         "ddopg.core.proposals.is_turn_of_critic": lambda state: False,
     },
     "the critic as control variate too": {"surrogate.estimator": "doubly_robust"},
-    "a discount of 0.99": {"critic.discount": 0.99},
-    "without a linear path": {"policy.linear_path": False},
-    "with a limit of the step": {"search.radius": 0.7},
 }
 SEARCHED = {"cartpole": (4_000, 100), "mountaincar": (20_000, 20), "swimmer": (60_000, 20)}
-ALONE = replace(preset("trajectory"), search=preset("default").search)
 SEARCH_VARIANTS = {  # of the search alone
     "the search alone": {},
     "with a limit of the step": {"search.radius": 0.7},
