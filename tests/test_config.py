@@ -5,6 +5,7 @@ import inspect
 import json
 import math
 
+import numpy as np
 import pytest
 
 import ddopg
@@ -25,6 +26,7 @@ from ddopg.core.selection import RULES
 from ddopg.core.surrogate import ESTIMATORS
 from ddopg.errors import ConfigError, UnknownNameError
 from ddopg.support.records import change, flatten, from_dict, to_dict
+from ddopg.support.renamed import RENAMED
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -138,7 +140,7 @@ def test_configurations_are_frozen_and_hashable():
 
 
 class TestRenamedFields:
-    @pytest.mark.parametrize(("old", "new"), config.RENAMED.items())
+    @pytest.mark.parametrize(("old", "new"), RENAMED.items())
     def test_the_error_about_an_old_name_says_the_new_one(self, old, new):
         part, _, field = old.partition(".")
         with pytest.raises(ConfigError, match=f"{old} is now called {new}"):
@@ -148,8 +150,8 @@ class TestRenamedFields:
 
     def test_new_names_exist_and_old_ones_do_not(self):
         known = flatten(to_dict(Config()))
-        assert set(config.RENAMED.values()) <= set(known)
-        assert not set(config.RENAMED) & set(known)
+        assert set(RENAMED.values()) <= set(known)
+        assert not set(RENAMED) & set(known)
 
 
 @pytest.mark.parametrize(
@@ -182,3 +184,32 @@ def test_the_field_names_everything_in_its_table(settings, field, table):
     source = inspect.getsource(settings)
     said = source.split(f"    {field}: str")[1].split('"""')[1]
     assert [name for name in table if f"`{name}`" not in said] == []
+
+
+class TestDesignForActions:
+    DESIGN = DesignConfig(policies=8, constants=4, constants_per_action=2)
+
+    @pytest.mark.parametrize(("actions", "constants", "policies"), [(1, 2, 6), (2, 4, 8), (6, 4, 8)])
+    def test_an_action_of_one_number_has_fewer_constant_policies_and_as_many_random_ones(
+        self, actions, constants, policies
+    ):
+        made = self.DESIGN.for_actions(actions)
+        assert (made.constants, made.policies) == (constants, policies)
+        assert made.for_actions(actions) == made
+
+    def test_without_a_limit_nothing_is_left_out(self):
+        design = dataclasses.replace(self.DESIGN, constants_per_action=0)
+        assert design.for_actions(1) == design
+
+    def test_two_policies_start_at_least(self):
+        assert DesignConfig(policies=4, constants=4, constants_per_action=1).for_actions(1).policies == 2
+
+    @pytest.mark.parametrize(("task", "number"), [("cartpole", 2), ("swimmer", 4)])
+    def test_a_learner_asks_for_the_constants_of_its_actions_first(self, task, number):
+        asked = ddopg.DDOPG(task, seed=0).ask()
+        assert len(asked) == number
+        assert not any(np.any(proposal.theta[: -number // 2]) for proposal in asked)
+
+    def test_declared_parameters_keep_the_whole_design(self):
+        policy = ddopg.controllers.linear_feedback(4, 1, start=np.zeros((1, 4)), scale=1.0)
+        assert ddopg.DDOPG("cartpole", policy=policy).config == preset("default")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,11 +122,14 @@ class DDOPG(Shown):
         self.env, self._given = make_env(env, isolate), env
         warn_of_running_statistics(self.env)
         self.environment = env if isinstance(env, str) else get_env_id(env)
-        self.config = config or preset_config(preset)
         self.problem = define_problem(self.env, observation_space, action_space, horizon)
+        chosen = config or preset_config(preset)
         self._safe_action = choose_safe_action(on_invalid, safe_action, self.problem)
         self._network = policy
-        self.policy = build_policy(self.problem, self.config, policy)
+        self.policy = build_policy(self.problem, chosen, policy)
+        # Declared parameters have no constant policies, which could be left out.
+        actions = 0 if self.policy.parameters else len(self.problem.low)
+        self.config = replace(chosen, design=chosen.design.for_actions(actions))
         self.state: State = algorithm.init(self.policy, self.config, int(seed))
         self._cache: Cache | None = None  # can be computed again at any time
         self.failures: list[Failure] = []

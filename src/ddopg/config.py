@@ -53,6 +53,9 @@ class DesignConfig:
     """Standard deviation around θ₀ on every parameter (released code: 1)."""
     constants: int = 0
     """How many of them do the same whatever they see: they show the scales of the observations first."""
+    constants_per_action: int = 0
+    """No more constant policies than this for each number of an action, which has only two directions; those left
+    out are not replaced by others. 0 sets no limit."""
 
     def __post_init__(self) -> None:
         require(self.policies >= 2, f"design.policies must be at least 2, got {self.policies}")
@@ -60,7 +63,22 @@ class DesignConfig:
             0 <= self.constants <= self.policies,
             f"design.constants must lie between 0 and design.policies = {self.policies}, got {self.constants}",
         )
+        require(
+            self.constants_per_action >= 0,
+            f"design.constants_per_action must be at least 0, got {self.constants_per_action}",
+        )
         require_positive("design.spread", self.spread)
+
+    def for_actions(self, number: int) -> DesignConfig:
+        """The design for actions of so many numbers; the same again for a design that was made for them.
+
+        Example:
+            >>> DesignConfig(policies=8, constants=4, constants_per_action=2).for_actions(1).policies
+            6
+        """
+        most = self.constants_per_action * number or self.constants
+        left_out = max(self.constants - most, 0)
+        return replace(self, constants=self.constants - left_out, policies=max(self.policies - left_out, 2))
 
 
 @dataclass(frozen=True)
@@ -378,10 +396,11 @@ TRAJECTORY = Config(
 
 DEFAULT = replace(
     TRAJECTORY,
-    policy=PolicyConfig(hidden=(32,), linear_path=True, squash=True),
+    policy=PolicyConfig(hidden=(64, 64), linear_path=True, squash=True),
+    design=DesignConfig(policies=8, constants=4, constants_per_action=2),
     search=replace(TRAJECTORY.search, radius=0.0),
     incumbent=IncumbentConfig(ema_rate=0.2, recheck_share=0.25),
-    critic=CriticConfig(updates=2.0, discount=0.995),
+    critic=CriticConfig(updates=2.0, hidden=(128, 128), discount=0.995),
 )
 
 PRESETS = {"default": DEFAULT, "trajectory": TRAJECTORY, "paper": PAPER, "released": RELEASED}
@@ -407,22 +426,3 @@ def preset(name: str) -> Config:
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
-
-
-RENAMED = {
-    "exploration.fresh": "exploration.random",
-    "surrogate.normalisation": "surrogate.estimator",
-    "surrogate.baseline": "surrogate.estimator",
-    "surrogate.start_correction": "surrogate.initial_state_correction",
-    "surrogate.unit": "surrogate.objective_scale",
-    "search.noise": "search.sghmc_temperature",
-    "search.carry": "search.keep_opt_state",
-    "search.effect_units": "search.scale_by_sensitivity",
-    "search.natural": "search.fisher_damping",
-    "search.decay": "search.saturation_penalty",
-    "search.jump": "restart.threshold",
-    "search.follow": "incumbent.ema_rate",
-    "search.check": "incumbent.recheck_share",
-    "search.cooling": "annealing.episodes",
-}
-"""Old name of a field → its name now: errors about an old name say the new one."""

@@ -24,11 +24,12 @@ from ddopg.agent import DDOPG
 from ddopg.cli import train
 from ddopg.cli.main import COMMANDS, Command, main, parse
 from ddopg.cli.policy import measure_spread
-from ddopg.config import RENAMED, preset
+from ddopg.config import preset
 from ddopg.errors import DisplayError, MissingPackageError
 from ddopg.rollouts import video
 from ddopg.storage.exports import read_table
 from ddopg.storage.policy_file import load
+from ddopg.support.renamed import RENAMED
 from tests.box2d import mark_box2d
 from tests.probes import Target
 from tests.recorded import SIZES, everything, quick, rows

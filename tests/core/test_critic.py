@@ -14,7 +14,7 @@ from ddopg.controllers import Parameter, controller
 from ddopg.core import critic as critics
 from ddopg.core import proposals
 from ddopg.core.algorithm import ask, build_surrogate_data
-from ddopg.core.critic import log_density, rescale, td_target, update, value
+from ddopg.core.critic import both_values, log_density, rescale, td_target, update
 from ddopg.core.incumbents import find_best, hand_over
 from ddopg.core.memory import Memory, add
 from ddopg.core.proposals import PLAIN_AT_FIRST, propose
@@ -28,6 +28,7 @@ from ddopg.core.sharing import (
     critic_share,
     is_turn_of_critic,
     lead_of_actor,
+    makes_progress,
     needs_check,
     probability_of_lead,
     search_keeps,
@@ -115,10 +116,10 @@ def judge(critic, memory, states, actions):
     """Q in the reward's own unit, the mean of both networks."""
     seen = np.concatenate([t.observations[: t.length] for t in memory.trajectories]).astype(float)
     features = (np.asarray(states, float) - seen.mean()) / (seen.std() or 1.0)
-    both = jax.vmap(value, (0, None, None))(
+    both = both_values(
         critic.networks,
-        jnp.asarray(features, jnp.float32).reshape(1, -1),
-        jnp.asarray(actions, jnp.float32)[None, :],
+        jnp.asarray(features, jnp.float32).reshape(-1, 1),
+        jnp.asarray(actions, jnp.float32)[:, None],
     )
     return (np.asarray(jnp.mean(both, axis=0)) + float(critic.zero)) * math.exp(critic.log_scale)
 
@@ -178,11 +179,10 @@ class TestValues:
         before = begin(np.zeros(2, np.float32))
         before = before._replace(log_scale=jnp.float32(0.3), zero=jnp.float32(2.0))
         after = rescale(before, jnp.float32(1.7), jnp.float32(-3.0))
-        seen, acted = jnp.array([[0.1, -2.0]]), jnp.array([[0.5, 0.2]])
+        seen, acted = jnp.array([[0.1], [-2.0]]), jnp.array([[0.5], [0.2]])
         for networks in ("networks", "targets"):
             one, other = (
-                (jax.vmap(value, (0, None, None))(getattr(c, networks), seen, acted) + c.zero)
-                * jnp.exp(c.log_scale)
+                (both_values(getattr(c, networks), seen, acted) + c.zero) * jnp.exp(c.log_scale)
                 for c in (before, after)
             )
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
@@ -427,12 +427,31 @@ class TestShare:
             assert search_keeps(state) == pytest.approx(expected)
             assert critic_share(state) == pytest.approx(1 - expected)
 
-    def test_a_search_of_few_rollouts_keeps_a_half(self):
-        leading = {"check": [1.0, 2, 1], "critic": [9.0, 8, 9]}
+    def test_both_have_a_half_while_the_search_or_the_actor_is_young(self):
+        ahead = {"check": [1.0, 2, 1], "critic": [9.0] * YOUNG}
         for others, share in ((YOUNG - 4, 0.5), (YOUNG - 3, 1 - SEARCH_KEEPS)):
-            assert critic_share(self.state_of(random=[0.0] * others, **leading)) == share
-        behind = {"check": leading["critic"], "critic": leading["check"]}
-        assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0], **behind)) < 0.05 + LEAST_SHARE
+            assert critic_share(self.state_of(design=[0.0] * 8, random=[0.0] * others, **ahead)) == share
+        for rollouts, share in ((YOUNG - 1, 0.5), (YOUNG, LEAST_SHARE)):
+            behind = {
+                "design": [9.0] * 4,
+                "check": [9.0] * 4,
+                "critic": [1.0] * 2,
+                "noisy": [1.0] * (rollouts - 2),
+            }
+            assert critic_share(self.state_of(**behind)) == share
+
+    def test_trajectories_that_were_added_take_the_place_of_the_design(self):
+        added = {"random": [], "added": [0.0] * 6, "explore": [1.0] * 4}
+        assert makes_progress(self.state_of(**added).memory)
+        assert not makes_progress(self.state_of(**added | {"explore": [-1.0] * 4}).memory)
+        actor = {"critic": [9.0] * YOUNG}
+        assert critic_share(self.state_of(**added, **actor)) == 0.5, "four rollouts of its own"
+        assert critic_share(self.state_of(**added | {"explore": [-1.0] * YOUNG}, **actor)) == 1 - SEARCH_KEEPS
+
+    def test_what_a_source_reaches_counts_and_not_what_it_tries_in_vain(self):
+        state = self.state_of(critic=[0.0, 9] * 4, check=[5.0] * 8)
+        assert lead_of_actor(state.memory) > 0.95
+        assert probability_of_lead(*map(np.array, ([0.0, 9] * 4, [5.0] * 8))) == 0.5
 
     def test_it_is_a_half_until_both_were_rolled_out_twice_without_noise(self):
         assert critic_share(self.state_of(critic=[100.0], check=[0.0, 0.0])) == 0.5
@@ -442,28 +461,28 @@ class TestShare:
         self,
     ):
         state = self.state_of(critic=[-1.0, 1.0], check=[99.0], explore=[0.0, 2.0], design=[99.0] * 4)
-        assert critic_share(state) == pytest.approx(1 - 0.7807, abs=1e-4)
+        assert lead_of_actor(state.memory) == pytest.approx(1 - 0.7807, abs=1e-4)
         state = self.state_of(critic=[-1.0, 1.0], check=[99.0], explore=[99.0], design=[0.0, 2.0])
-        assert critic_share(state) == pytest.approx(1 - 0.7807, abs=1e-4)
+        assert lead_of_actor(state.memory) == pytest.approx(1 - 0.7807, abs=1e-4)
 
     def test_perturbed_policies_say_nothing_of_the_average(self):
         state = self.state_of(critic=[1.0, 2, 3], check=[1.0, 2, 3], explore=[-99.0] * 9)
-        assert critic_share(state) == pytest.approx(0.5)
+        assert lead_of_actor(state.memory) == pytest.approx(0.5)
 
     def test_a_quick_learner_is_judged_by_its_rollouts_with_noise_too(self):
         """Its two rollouts without noise are of long ago, and one with noise shows what it can do now."""
         before = {"design": [-1400.0, -1500, -1100, -1600], "critic": [-1574.0, -1412]}
-        assert critic_share(self.state_of(**before)) < 0.35
+        assert lead_of_actor(self.state_of(**before).memory) < 0.35
         lately = self.state_of(**before, noisy=[-512.0])
-        assert critic_share(lately) == pytest.approx(
-            probability_of_lead(*map(np.array, ([-1574.0, -1412, -512], before["design"])))
+        assert lead_of_actor(lately.memory) == pytest.approx(
+            probability_of_lead(*map(np.array, ([-1412.0, -512], [-1400.0, -1100])))
         )
 
     @pytest.mark.parametrize("purpose", ["explore", "check"])
     def test_a_search_that_makes_progress_keeps_most_of_the_steps_from_an_actor_that_seems_better(
         self, purpose
     ):
-        leading = {"design": [0.0] * 8, "critic": [99.0, 99, -99]}
+        leading = {"design": [0.0] * 8, "critic": [99.0, 99, *[-99.0] * 4]}
         for returns in ([1.0] * 4, [5.0] * 8 + [6.0] * 8):
             assert critic_share(self.state_of(**leading, **{purpose: returns})) == SHARE_BESIDE_PROGRESS
         for returns in ([1.0] * 3, [-1.0] * 4, [5.0] * 16, [5.0] * 8 + [4.0] * 4 + [6.0] * 4):
@@ -471,7 +490,7 @@ class TestShare:
             assert critic_share(state) == min(lead_of_actor(state.memory), 1 - SEARCH_KEEPS) > 0.6
 
     def test_a_search_that_makes_progress_does_not_hold_up_an_actor_that_is_surely_better(self):
-        leading = {"design": [0.0] * 8, "critic": [99.0] * 4}
+        leading = {"design": [0.0] * 8, "critic": [99.0] * 6}
         assert critic_share(self.state_of(**leading, explore=[5.0] * 8 + [6.0] * 8)) == 1 - SEARCH_KEEPS
 
     def test_of_a_source_that_is_seldom_rolled_out_the_last_two_rollouts_speak(self):
@@ -480,15 +499,15 @@ class TestShare:
             1 - search_keeps(self.state_of(**long_ago))
         )
         lately = long_ago | {"explore": [0.0]}
-        assert critic_share(self.state_of(**lately)) == LEAST_SHARE
+        assert lead_of_actor(self.state_of(**lately).memory) == pytest.approx(0.5), "two of its better four"
 
     def test_nonsense_costs_its_least_share_and_no_more(self):
         """A critic that is worse than the search, time and again, keeps a tenth of the steps."""
-        state = self.state_of(critic=[-9.0, -8, -9, -10], check=[1.0, 2, 1])
+        state = self.state_of(critic=[-9.0, -8, -9, -10, -9, -8], check=[1.0, 2, 1])
         assert critic_share(state) == LEAST_SHARE == 0.1
 
     def test_success_brings_most_of_the_steps(self):
-        assert critic_share(self.state_of(critic=[9.0, 8, 9], check=[1.0, 2, 1])) == 1 - SEARCH_KEEPS
+        assert critic_share(self.state_of(critic=[9.0, 8, 9] * 2, check=[1.0, 2, 1])) == 1 - SEARCH_KEEPS
 
     def test_equal_learners_share_equally_and_only_the_latest_count(self):
         state = self.state_of(critic=[-1e6, *range(8)], check=[1e6, *range(7, -1, -1)])
@@ -497,13 +516,15 @@ class TestShare:
     def test_it_is_the_chance_of_a_known_lead(self):
         """One of four pairs: Φ((1 − 2) / √(4 · 5 / 12)); SciPy has the same statistic."""
         actor, average = [-1.0, 1.0], [0.0, 2.0]
-        share = critic_share(self.state_of(critic=actor, check=average))
+        share = lead_of_actor(self.state_of(critic=actor, check=average).memory)
         assert share == pytest.approx(1 - 0.7807, abs=1e-4)
         test = mannwhitneyu(actor, average, alternative="greater", use_continuity=False, method="asymptotic")
         assert share == pytest.approx(1 - test.pvalue)
 
     def test_one_very_high_return_is_one_rank(self):
-        plain, high = (self.state_of(critic=[3.0, 2, top], check=[1.0, 2, 1]) for top in (4.0, 1e300))
+        plain, high = (
+            self.state_of(critic=[3.0, 2, 2, 2, 2, top], check=[1.0, 2, 1]) for top in (4.0, 1e300)
+        )
         assert critic_share(high) == critic_share(plain) == 1 - SEARCH_KEEPS
 
     def test_steps_are_shared_and_not_rollouts(self):

@@ -27,9 +27,10 @@ from ddopg.cli.options import (
     Train,
     Tune,
 )
-from ddopg.config import PRESETS, RENAMED, Config
+from ddopg.config import PRESETS, Config
 from ddopg.errors import ConfigError, DDOPGError, require
 from ddopg.support import presets
+from ddopg.support.renamed import RENAMED
 from ddopg.support.streams import patient_output
 
 DESCRIPTION = f"""ddopg {__version__}: data-efficient policy search from few, expensive rollouts."""

@@ -78,21 +78,6 @@ def init(key: Array, actor: Array, observation_size: int, action_size: int, conf
     )
 
 
-def value(network: Networks, features: Array, actions: Array) -> Array:
-    """Q(s, a) of one network, in scales and less the zero, (M,).
-
-    Args:
-        network: weights and biases, without the leading axis of two.
-        features: standardised observations as columns, (O, M).
-        actions: in action scales, as columns, (A, M).
-    """
-    x = jnp.concatenate([features, actions], axis=0)
-    for weights, bias in network[:-1]:
-        x = jax.nn.relu(_layer_norm(weights @ x + bias[:, None]))
-    weights, bias = network[-1]
-    return (weights @ x + bias[:, None])[0]
-
-
 def both_values(networks: Networks, features: Array, actions: Array) -> Array:
     """Q(s, a) of both networks, in scales and less the zero, (2, M).
 
@@ -101,8 +86,17 @@ def both_values(networks: Networks, features: Array, actions: Array) -> Array:
         features: standardised observations, (M, O).
         actions: in action scales, (M, A).
     """
-    each = [jax.tree.map(lambda leaf, j=j: leaf[j], networks) for j in range(2)]
-    return jnp.stack([value(one, features.T, actions.T) for one in each])
+    *inner, (weights_out, bias_out) = networks
+    x = jnp.concatenate([features, actions], axis=1)
+    x = jnp.broadcast_to(x, (2, *x.shape))
+    for weights, bias in inner:
+        x = jax.nn.relu(_layer_norm(_affine(weights, bias, x)))
+    return _affine(weights_out, bias_out, x)[..., 0]
+
+
+def _affine(weights: Array, bias: Array, x: Array) -> Array:
+    """W·x + b of each row of x and each network, (2, M, rows)."""
+    return jnp.einsum("nmi,nhi->nmh", x, weights) + bias[:, None, :]
 
 
 def standardise(observations: Array, mean: Array, deviation: Array) -> Array:
@@ -287,8 +281,8 @@ def _init_network(key: Array, sizes: tuple[int, ...]) -> Networks:
 
 
 def _layer_norm(x: Array) -> Array:
-    mean = jnp.mean(x, axis=0, keepdims=True)
-    variance = jnp.mean(jnp.square(x - mean), axis=0, keepdims=True)
+    mean = jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(x - mean), axis=-1, keepdims=True)
     return (x - mean) * jax.lax.rsqrt(variance + 1e-5)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ddopg.core.memory import Memory, count_rows, find_rows
 from ddopg.core.state import (
+    ADDED,
     CHECK,
     CRITIC,
     DESIGN,
@@ -27,7 +28,7 @@ LEAST_SHARE = 0.1  # of the steps, for the search and for the critic
 SEARCH_KEEPS = 0.35  # of the steps at least, at first
 EXPERIENCED = 24  # episodes' worth of steps after which the search keeps less
 SHARE_BESIDE_PROGRESS = 0.35  # the most that the critic gets while the search makes progress
-YOUNG = 12  # rollouts until which a search keeps half of the steps
+YOUNG = 6  # rollouts after the design until which search and actor have half of the steps each
 JUDGED_WINDOW = 40  # rollouts after which one says nothing any more about its source
 SHARE_WINDOW = 5  # rollouts in which the critic gets its share
 RECENT_WINDOW = 20  # rollouts that say how long one is nowadays
@@ -54,19 +55,22 @@ def is_turn_of_critic(state: State) -> bool:
 def critic_share(state: State) -> float:
     """Share of the steps that the critic gets: how likely its actor is better than the search.
 
-    It is ½ until that is known, `LEAST_SHARE` at least, and no more than `search_keeps` leaves. A young search, of
-    fewer than `YOUNG` rollouts, keeps half of the steps. One that makes progress keeps most of them, unless the actor
-    is almost surely better: what is behind today may end higher.
+    It is ½ while either is young, `LEAST_SHARE` at least, and no more than `search_keeps` leaves. A search that makes
+    progress keeps most of the steps, unless the actor is almost surely better: what is behind today may end higher.
     """
     lead = lead_of_actor(state.memory)
-    if lead is None:
+    if lead is None or is_young(state.memory):
         return 0.5
     most = 1 - search_keeps(state)
-    if count_of_search(state.memory) < YOUNG:
-        most = 0.5
-    elif lead < ALMOST_SURE and makes_progress(state.memory):
+    if lead < ALMOST_SURE and makes_progress(state.memory):
         most = SHARE_BESIDE_PROGRESS
     return float(np.clip(lead, LEAST_SHARE, most))
+
+
+def is_young(memory: Memory) -> bool:
+    """Whether the search or the actor had too few rollouts to be judged by them: both learn quickly at first."""
+    of_search = count_of_search(memory) - count_rows(memory, DESIGN, ADDED)
+    return min(of_search, count_rows(memory, CRITIC, NOISY)) < YOUNG
 
 
 def search_keeps(state: State) -> float:
@@ -79,9 +83,10 @@ def search_keeps(state: State) -> float:
 
 
 def lead_of_actor(memory: Memory, judged_by: Sequence[str] = (CHECK, EXPLORE, DESIGN)) -> float | None:
-    """How likely the actor is better than the search, by the ranks of recent rollouts of each.
+    """How likely the actor is better than the search, by the ranks of the better half of recent rollouts of each.
 
     The actor's rollouts with noise count too: a quick learner has soon left behind what its few others have shown.
+    Of each only the better half counts: rollouts that try something fail more often than those that try nothing.
 
     Args:
         memory: every rollout.
@@ -94,7 +99,12 @@ def lead_of_actor(memory: Memory, judged_by: Sequence[str] = (CHECK, EXPLORE, DE
     search = next((found for found in (recent_returns(memory, p) for p in judged_by) if len(found) > 1), None)
     if count_rows(memory, CRITIC) < 2 or search is None:
         return None
-    return probability_of_lead(actor, search)
+    return probability_of_lead(better_half(actor), better_half(search))
+
+
+def better_half(returns: np.ndarray) -> np.ndarray:
+    """The higher half of some returns (n,), two at least: what a source can reach while it still tries."""
+    return np.sort(returns)[-max(len(returns) // 2, 2) :]
 
 
 def is_clear(probability: float | None) -> bool:
@@ -103,12 +113,13 @@ def is_clear(probability: float | None) -> bool:
 
 
 def makes_progress(memory: Memory) -> bool:
-    """Whether the latest rollouts of the search are clearly better than those before, or at first than its design."""
+    """Whether the latest rollouts of the search are clearly better than those before, at first than its design and
+    what was added in its place."""
     rows = find_rows(memory, EXPLORE, CHECK)
     if len(rows) < COMPARED_WINDOW // 2:
         return False
     if len(rows) < COMPARED_WINDOW:
-        latest, before = rows, find_rows(memory, DESIGN)
+        latest, before = rows, find_rows(memory, DESIGN, ADDED)
     else:
         newer = min(len(rows) // 2, COMPARED_WINDOW)
         latest, before = rows[-newer:], rows[:-newer][-COMPARED_WINDOW:]

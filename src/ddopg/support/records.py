@@ -9,8 +9,8 @@ from operator import getitem
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ddopg.config import RENAMED
 from ddopg.errors import ConfigError, require, unknown
+from ddopg.support.renamed import RENAMED
 
 
 def to_dict(config: Any) -> dict[str, Any]:
