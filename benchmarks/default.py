@@ -59,7 +59,7 @@ VARIANTS = {  # changes of the configuration; a dotted name of a module is a con
     "networks half as wide": {"critic.hidden": (64, 64), "policy.hidden": (32, 32)},
     "one update per step in the end": {"critic.updates": 1.0, "ddopg.core.value_learning.EARLY_GAIN": 8.0},
     "all rollouts say who leads, not the better half": {"ddopg.core.sharing.better_half": lambda some: some},
-    "no half of the steps for a young actor": {"ddopg.core.sharing.YOUNG": 0},
+    "no half of the steps while search or actor are young": {"ddopg.core.sharing.YOUNG": 0},
     "four constant policies for every action": {"design.constants_per_action": 0},
     "two updates per step from the start": {"ddopg.core.value_learning.EARLY_GAIN": 1.0},
     "always a half for the actor": {
@@ -125,13 +125,13 @@ def ablate(envs, labels):
     for env in (env for env in envs if env in ABLATED):
         for label in (label for label in labels if label in VARIANTS):
             planned = [job(env, label, s, *ABLATED[env], VARIANTS[label]) for s in TUNING_SEEDS]
-            complete_variant(planned, label, "ablation")
+            complete_variant(planned, label)
 
 
-def complete_variant(planned, label, name):
+def complete_variant(planned, label):
     """Run what is missing, in this process: some variants change constants of the code."""
     with constants(VARIANTS[label]):
-        bench.complete(planned, HERE / name, run_here)
+        bench.complete(planned, HERE / "ablation", run_here)
 
 
 def run_here(planned):

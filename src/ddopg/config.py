@@ -63,10 +63,7 @@ class DesignConfig:
             0 <= self.constants <= self.policies,
             f"design.constants must lie between 0 and design.policies = {self.policies}, got {self.constants}",
         )
-        require(
-            self.constants_per_action >= 0,
-            f"design.constants_per_action must be at least 0, got {self.constants_per_action}",
-        )
+        require_not_negative("design.constants_per_action", self.constants_per_action)
         require_positive("design.spread", self.spread)
 
     def for_actions(self, number: int) -> DesignConfig:
