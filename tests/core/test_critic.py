@@ -215,6 +215,19 @@ class TestActor:
         assert gain < -1
         assert abs(bias) < 0.5 * abs(gain)
 
+    def test_its_average_is_of_a_tenth_of_its_updates(self):
+        """Rounds of one update each. The oracle adds up in float64; all rollouts are known from the start, so units
+        do not change meanwhile."""
+        theta = np.zeros(2, np.float32)
+        transitions = collect_transitions(memory_of_random_actions(20, theta), 0.9)
+        critic, average = begin(theta), np.zeros(2)
+        for number in range(1, 41):
+            critic = update(critic, transitions, number, 1, POLICY, CONFIG)
+            average += (np.asarray(critic.actor.theta, np.float64) - average) / max(0.1 * number, 1)
+            assert critic.actor_updates == number
+            np.testing.assert_allclose(critic.average, average, atol=1e-5)
+        assert not np.allclose(critic.average, critic.actor.theta, atol=1e-3)
+
     def test_the_price_of_entropy_rises_where_there_is_too_little_of_it_and_falls_where_there_is_too_much(
         self,
     ):
@@ -267,6 +280,33 @@ class TestLearner:
         state, asked = ask(state, agent.policy, agent.config, 11)  # those that are under way count
         assert [one.purpose for one in asked] == ["noisy"] * 2 + ["critic"] + (["noisy"] * 3 + ["critic"]) * 2
         assert all(bool(one.noise) == (one.purpose == "noisy") for one in asked)
+
+    def test_the_average_of_the_actor_is_rolled_out_as_it_is_and_the_actor_of_now_with_noise(
+        self, monkeypatch
+    ):
+        monkeypatch.setattr(proposals, "is_turn_of_critic", lambda state: True)
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=10)
+        state = agent.state
+        state = state._replace(critic=state.critic._replace(average=state.critic.average + 1))
+        for _, one in zip(range(4), ask(state, agent.policy, agent.config, 4)[1], strict=True):
+            played = state.critic.actor.theta if one.noise else state.critic.average
+            np.testing.assert_array_equal(one.theta, played)
+
+    def test_a_record_with_noise_is_followed_by_a_rollout_without(self, monkeypatch):
+        """What the actor has become is handed over sooner."""
+        monkeypatch.setattr(proposals, "is_turn_of_critic", lambda state: True)
+        agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(
+            total_episodes=8 + PLAIN_AT_FIRST + 1
+        )
+        state = agent.state
+        assert state.memory.purposes[-3:] == ("critic", "noisy", "noisy"), (
+            "two of three with noise are played"
+        )
+        for newest, purposes in ((1e9, ["critic", "noisy"]), (-1e9, ["noisy", "critic"])):
+            returns = np.append(state.memory.returns[:-1], newest)
+            changed = state._replace(memory=state.memory._replace(returns=returns))
+            asked = ask(changed, agent.policy, agent.config, 2)[1]
+            assert [one.purpose for one in asked] == purposes
 
     def test_the_search_learns_from_its_own_rollouts_alone(self):
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=1).learn(total_episodes=20)
@@ -345,7 +385,7 @@ class TestLearner:
         def mislead(*arguments):
             critic = real(*arguments)
             wrong = jnp.zeros_like(critic.actor.theta).at[-2:].set(jnp.array([-9.0, 9.0]))
-            return critic._replace(actor=critic.actor._replace(theta=wrong))
+            return critic._replace(actor=critic.actor._replace(theta=wrong), average=wrong)
 
         monkeypatch.setattr(critics, "update", mislead)
         agent = ddopg.DDOPG(Follow(), config=with_critic(), seed=2).learn(total_episodes=70)
@@ -493,6 +533,21 @@ class TestShare:
         leading = {"design": [0.0] * 8, "critic": [99.0] * 6}
         assert critic_share(self.state_of(**leading, explore=[5.0] * 8 + [6.0] * 8)) == 1 - SEARCH_KEEPS
 
+    def test_an_actor_that_has_learnt_gets_most_of_the_steps_beside_a_search_that_stands_still(self):
+        """It is far behind, but it gains from steps, and the search had its chance and does not."""
+        late = {"random": [0.0] * 3 * EXPERIENCED}
+        standing, learning = {"check": [9.0] * 8}, {"noisy": [0.0, 1, 0, 1, 3, 4, 3, 4], "critic": [4.0, 5]}
+        state = self.state_of(**late, **standing, **learning)
+        assert lead_of_actor(state.memory) < 0.05
+        assert critic_share(state) == 1 - search_keeps(state) > 0.65
+        assert critic_share(self.state_of(**standing, **learning)) == LEAST_SHARE, "so early the search leads"
+        for vain in ([4.0, 5, 3, 4, 1, 0, 1, 0], [4.0] * 8, [0.0, 4] * 4):
+            state = self.state_of(**late, **standing, **learning | {"noisy": vain})
+            assert critic_share(state) == LEAST_SHARE
+        progress = {"check": [6.0] * 8 + [9.0] * 8}
+        state = self.state_of(**late, **progress, **learning)
+        assert critic_share(state) == LEAST_SHARE, "the search learns, too"
+
     def test_of_a_source_that_is_seldom_rolled_out_the_last_two_rollouts_speak(self):
         long_ago = {"critic": [-9.0] * 6 + [9.0] * 2, "explore": [0.0] * JUDGED_WINDOW, "check": [0.0] * 8}
         assert critic_share(self.state_of(**long_ago)) == pytest.approx(
@@ -510,7 +565,7 @@ class TestShare:
         assert critic_share(self.state_of(critic=[9.0, 8, 9] * 2, check=[1.0, 2, 1])) == 1 - SEARCH_KEEPS
 
     def test_equal_learners_share_equally_and_only_the_latest_count(self):
-        state = self.state_of(critic=[-1e6, *range(8)], check=[1e6, *range(7, -1, -1)])
+        state = self.state_of(critic=[-1e6, *range(7, -1, -1)], check=[1e6, *range(7, -1, -1)])
         assert critic_share(state) == pytest.approx(0.5)
 
     def test_it_is_the_chance_of_a_known_lead(self):

@@ -28,6 +28,7 @@ Networks = tuple[tuple[Array, Array], ...]
 BATCH = 128  # transitions per update
 TARGET_RATE = 0.01  # of the slow copies that say what comes after
 ACTOR_EVERY = 2  # updates of the networks per update of the actor
+AVERAGED = 0.1  # share of the actor's updates, the latest, over which its parameters are averaged
 LOG_STD_LIMITS = (-4.0, 0.5)  # of the noise on the raw output
 FIRST_LOG_STD = -1.0
 FIRST_TEMPERATURE = 0.1
@@ -50,6 +51,8 @@ class Critic(NamedTuple):
     opt_state: Any  # of the networks
     actor: Actor
     actor_opt_state: Any
+    actor_updates: Array  # () of the actor so far
+    average: Array  # (D,) mean of the actor's parameters over the latest of its updates: it wavers less
     log_scale: Array  # () logarithm of the return that counts as one in the networks
     zero: Array  # () the return that counts as zero in the networks, in scales
 
@@ -73,6 +76,8 @@ def init(key: Array, actor: Array, observation_size: int, action_size: int, conf
         opt_state=_optimiser(config).init(networks),
         actor=first,
         actor_opt_state=_optimiser(config).init(first),
+        actor_updates=jnp.zeros(()),
+        average=actor,
         log_scale=jnp.zeros(()),
         zero=jnp.zeros(()),
     )
@@ -175,16 +180,17 @@ def update(
 
 
 def act_on_observations(critic: Critic, policy: Policy, transitions: Transitions) -> Critic:
-    """The actor whose parameters do on observations what they did on standardised ones."""
+    """The actor, and its average, whose parameters do on observations what they did on standardised ones."""
     return _move_inputs(critic, policy, -transitions.mean / transitions.deviation, 1 / transitions.deviation)
 
 
 def _move_inputs(critic: Critic, policy: Policy, mean: Array, deviation: Array) -> Critic:
-    """The actor whose parameters do on (o − mean) / deviation what they did on o."""
+    """The actor, and its average, whose parameters do on (o − mean) / deviation what they did on o."""
     if policy.on_standardised is None:
         return critic
     theta = policy.on_standardised(critic.actor.theta, mean, deviation)
-    return critic._replace(actor=critic.actor._replace(theta=theta))
+    average = policy.on_standardised(critic.average, mean, deviation)
+    return critic._replace(actor=critic.actor._replace(theta=theta), average=average)
 
 
 class Batch(NamedTuple):
@@ -257,7 +263,16 @@ def _improve_actor(critic: Critic, batch: Batch, policy: Policy, config: CriticC
     updates, opt_state = _optimiser(config).update(gradient, critic.actor_opt_state)
     actor = optax.apply_updates(critic.actor, updates)
     actor = actor._replace(log_std=jnp.clip(actor.log_std, *LOG_STD_LIMITS))
-    return critic._replace(actor=actor, actor_opt_state=opt_state)
+    return _average(critic._replace(actor=actor, actor_opt_state=opt_state))
+
+
+def _average(critic: Critic) -> Critic:
+    """θ̄ₙ = θ̄ₙ₋₁ + (θₙ − θ̄ₙ₋₁) / max(AVERAGED · n, 1) after the actor's n-th update: the span grows with n, so that it
+    is short while much changes."""
+    number = critic.actor_updates + 1
+    rate = 1 / jnp.maximum(AVERAGED * number, 1.0)
+    average = critic.average + rate * (critic.actor.theta - critic.average)
+    return critic._replace(actor_updates=number, average=average)
 
 
 def _draw(policy: Policy, actor: Actor, inputs: Array, noise: Array) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from ddopg.config import Config
+from ddopg.core.memory import Memory, find_rows
 from ddopg.core.param_scaling import LINEAR_SHARE, param_scale, sample_constant_policy, sample_params
 from ddopg.core.process_search import DESIGN_ROLLOUTS, is_process_search, propose_by_process
 from ddopg.core.seeding import draw_seed, make_rng
@@ -87,24 +88,32 @@ def search_scale(state: State, policy: Policy, config: Config) -> np.ndarray:
 
 
 def _propose_actor(proposal: Callable[[str, np.ndarray], Proposal], state: State) -> Proposal:
-    """The critic's actor, as it is or with its noise."""
+    """The average of the critic's actor as it is, or the actor of now with its noise."""
     assert state.critic is not None
     actor = state.critic.actor
     if _is_plain(state):
-        return proposal(CRITIC, np.asarray(actor.theta))
+        return proposal(CRITIC, np.asarray(state.critic.average))
     deviation = np.exp(np.asarray(actor.log_std, np.float64)).astype(np.float32)
     return proposal(NOISY, np.asarray(actor.theta))._replace(noise=tuple(map(float, deviation)))
 
 
 def _is_plain(state: State) -> bool:
-    """Whether the actor's next rollout is without noise: every other one at first, later one of `PLAIN_EVERY`.
+    """Whether the actor's next rollout is without noise: every other one at first, later one of `PLAIN_EVERY`, and
+    the one after a record with noise.
 
-    Those without noise say what the actor is worth; those with it say what other actions would bring.
+    Those without noise say what the actor is worth, and only those can be handed over; those with it say what other
+    actions would bring.
     """
     newest_first = (purpose for purpose in reversed(state.purposes) if not is_of_search(purpose))
     latest = [*islice(newest_first, PLAIN_AT_FIRST)]
     every = PLAIN_EVERY if len(latest) == PLAIN_AT_FIRST else 2
-    return CRITIC not in latest[: every - 1]
+    return CRITIC not in latest[: every - 1] or (CRITIC not in latest[:1] and _is_record(state.memory))
+
+
+def _is_record(memory: Memory) -> bool:
+    """Whether the actor's newest rollout is better than all of its others."""
+    returns = memory.returns[find_rows(memory, CRITIC, NOISY)]
+    return len(returns) > 1 and bool(returns[-1] > np.max(returns[:-1]))
 
 
 def anneal_factor(state: State, config: Config) -> float:

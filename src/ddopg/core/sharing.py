@@ -57,13 +57,18 @@ def critic_share(state: State) -> float:
 
     It is ½ while either is young, `LEAST_SHARE` at least, and no more than `search_keeps` leaves. A search that makes
     progress keeps most of the steps, unless the actor is almost surely better: what is behind today may end higher.
+    For the same reason an actor that has learnt gets most of them from a search that had its chance and stands still.
     """
     lead = lead_of_actor(state.memory)
     if lead is None or is_young(state.memory):
         return 0.5
     most = 1 - search_keeps(state)
-    if lead < ALMOST_SURE and makes_progress(state.memory):
-        most = SHARE_BESIDE_PROGRESS
+    if lead >= ALMOST_SURE:
+        return most
+    if makes_progress(state.memory):
+        return float(np.clip(lead, LEAST_SHARE, SHARE_BESIDE_PROGRESS))
+    if episodes_so_far(state) > EXPERIENCED and actor_has_learnt(state.memory):
+        return most
     return float(np.clip(lead, LEAST_SHARE, most))
 
 
@@ -78,8 +83,12 @@ def search_keeps(state: State) -> float:
 
     A search that is still behind after many episodes' worth of steps has had its chance.
     """
-    episodes = max(state.steps, 1) / state.memory.trajectories[0].horizon
-    return max(LEAST_SHARE, SEARCH_KEEPS * min(1.0, EXPERIENCED / episodes))
+    return max(LEAST_SHARE, SEARCH_KEEPS * min(1.0, EXPERIENCED / max(episodes_so_far(state), 1.0)))
+
+
+def episodes_so_far(state: State) -> float:
+    """Environment steps so far, in episodes of the longest kind."""
+    return state.steps / state.memory.trajectories[0].horizon
 
 
 def lead_of_actor(memory: Memory, judged_by: Sequence[str] = (CHECK, EXPLORE, DESIGN)) -> float | None:
@@ -124,6 +133,14 @@ def makes_progress(memory: Memory) -> bool:
         newer = min(len(rows) // 2, COMPARED_WINDOW)
         latest, before = rows[-newer:], rows[:-newer][-COMPARED_WINDOW:]
     return is_clear(probability_of_lead(memory.returns[latest], memory.returns[before]))
+
+
+def actor_has_learnt(memory: Memory) -> bool:
+    """Whether the newer half of the actor's rollouts is almost surely better than the older half: it gains from steps
+    here, and may go on to do so."""
+    returns = memory.returns[find_rows(memory, CRITIC, NOISY)]
+    older = len(returns) // 2
+    return probability_of_lead(returns[older:], returns[:older]) >= ALMOST_SURE
 
 
 def needs_check(state: State) -> bool:
