@@ -215,15 +215,15 @@ class TestActor:
         assert gain < -1
         assert abs(bias) < 0.5 * abs(gain)
 
-    def test_its_average_is_of_a_tenth_of_its_updates(self):
+    def test_its_average_is_of_a_twentieth_of_its_updates(self):
         """Rounds of one update each. The oracle adds up in float64; all rollouts are known from the start, so units
         do not change meanwhile."""
         theta = np.zeros(2, np.float32)
         transitions = collect_transitions(memory_of_random_actions(20, theta), 0.9)
         critic, average = begin(theta), np.zeros(2)
-        for number in range(1, 41):
+        for number in range(1, 61):
             critic = update(critic, transitions, number, 1, POLICY, CONFIG)
-            average += (np.asarray(critic.actor.theta, np.float64) - average) / max(0.1 * number, 1)
+            average += (np.asarray(critic.actor.theta, np.float64) - average) / max(0.05 * number, 1)
             assert critic.actor_updates == number
             np.testing.assert_allclose(critic.average, average, atol=1e-5)
         assert not np.allclose(critic.average, critic.actor.theta, atol=1e-3)
