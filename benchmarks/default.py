@@ -60,6 +60,9 @@ VARIANTS = {  # changes of the configuration; a dotted name of a module is a con
     "one update per step in the end": {"critic.updates": 1.0, "ddopg.core.value_learning.EARLY_GAIN": 8.0},
     "all rollouts say who leads, not the better half": {"ddopg.core.sharing.better_half": lambda some: some},
     "no half of the steps while search or actor are young": {"ddopg.core.sharing.YOUNG": 0},
+    "an actor that has learnt gets no more": {"ddopg.core.sharing.actor_has_learnt": lambda memory: False},
+    "the actor of now, no average of it": {"ddopg.core.critic.AVERAGED": 1e-9},
+    "no rollout without noise after a record": {"ddopg.core.proposals._is_record": lambda memory: False},
     "four constant policies for every action": {"design.constants_per_action": 0},
     "two updates per step from the start": {"ddopg.core.value_learning.EARLY_GAIN": 1.0},
     "always a half for the actor": {
