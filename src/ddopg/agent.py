@@ -342,9 +342,9 @@ class DDOPG(Shown):
             retries: how often a rollout that the environment spoils is tried again. It is noted in `failures` and
                 not learnt from; what was told is kept.
             time_limit: seconds after which a rollout that is not done counts as spoilt.
-            parallel: how many rollouts are under way at a time, in as many local processes; or a place of
-                `ddopg.rollouts`, such as `OnRay(n, address)`. They are told in the order of asking, so the run
-                depends on this number, and not on who is faster.
+            parallel: how many rollouts are under way at a time: in as many local processes, or, on an environment
+                written in JAX, as one compiled program; or a place of `ddopg.rollouts`, such as `OnRay(n, address)`.
+                They are told in the order of asking, so the run depends on this number, and not on who is faster.
 
         Returns:
             The agent itself.
@@ -353,14 +353,15 @@ class DDOPG(Shown):
             ConfigError: if there is no environment, or not exactly one budget.
             RolloutError: if a rollout failed more often than `retries` allows.
         """
-        place = resolve_place(parallel)
+        spec = self._rollout_spec(time_limit)
+        place = resolve_place(parallel, spec)
         after_each = as_callback(callback)
         retries = require_whole("retries", retries)
         require(retries >= 0, f"retries must be at least 0, got {retries}")
         require_positive("time_limit", 1.0 if time_limit is None else time_limit)
         budget = Budget(total_timesteps, total_episodes, self.state)
         with (
-            open_runner(place, self._rollout_spec(time_limit)) as runner,
+            open_runner(place, spec) as runner,
             show_progress(progress_bar, budget.end, budget.unit, budget.first) as show,
             callback_scope(after_each, self),
         ):

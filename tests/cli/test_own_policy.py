@@ -10,7 +10,7 @@ from ddopg.cli.main import main
 from ddopg.cli.reproduce import make_recipe
 from ddopg.errors import ArtefactError, ConfigError
 from ddopg.policies import import_policy
-from ddopg.rollouts import Here
+from ddopg.rollouts import Here, Locally
 from ddopg.storage.reading import read_description, read_run
 from tests.recorded import SIZES, contents
 
@@ -162,7 +162,7 @@ def test_other_processes_import_it_too():
         agent = ddopg.DDOPG("cartpole", policy=import_policy("mine:balance"), seed=1, preset="trajectory")
         return agent.learn(total_episodes=3, parallel=parallel).state
 
-    assert contents(learn(2)) == contents(learn(Here(2)))
+    assert contents(learn(Locally(2))) == contents(learn(Here(2)))
 
 
 def test_a_robot_without_python_is_tuned_by_files(tmp_path, capsys):

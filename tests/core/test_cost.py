@@ -59,6 +59,18 @@ class TestCompilations:
         ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=72).learn(total_episodes=12)
         assert compiled[so_far:] == []
 
+    def test_rollouts_together_are_one_program_of_one_size_and_no_other(self, compiled):
+        def learn(seed):
+            agent = ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=seed)
+            agent.learn(total_episodes=15, parallel=3).learn(total_episodes=7, parallel=4)
+
+        learn(73)
+        assert compiled.count("jit(_run_episodes)") == 1
+        assert "jit(_run_episode)" not in compiled
+        so_far = len(compiled)
+        learn(74)
+        assert compiled[so_far:] == []
+
     def test_settings_that_the_search_does_not_use_compile_it_no_second_time(self, compiled):
         ddopg.DDOPG("ddopg/Cartpole-v0", config=SHORT, seed=0).learn(total_episodes=12)
         so_far = len(compiled)

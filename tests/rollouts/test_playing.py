@@ -139,8 +139,8 @@ def test_the_public_names_load_on_first_use():
     code = (
         "import sys, ddopg.rollouts as rollouts\n"
         "assert not {'jax', 'gymnasium'} & set(sys.modules)\n"
-        "from ddopg.rollouts import Here, Locally, OnRay, evaluate, rollout\n"
-        "assert set(dir(rollouts)) == {'Here', 'Locally', 'OnRay', 'evaluate', 'rollout'}\n"
+        "names = {'Here', 'Locally', 'OnRay', 'Together', 'evaluate', 'rollout', 'rollout_together'}\n"
+        "assert set(dir(rollouts)) == names and all(getattr(rollouts, name) for name in names)\n"
         "assert not hasattr(rollouts, 'Game')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

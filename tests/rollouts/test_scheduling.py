@@ -90,7 +90,7 @@ class TestTheRun:
     @pytest.mark.parametrize("isolate", [False, True])
     def test_a_real_task_with_isolated_environments_or_without(self, isolate):
         agent = ddopg.DDOPG("cartpole", seed=5, isolate=isolate, preset="trajectory")
-        agent.learn(total_timesteps=300, parallel=2, time_limit=60)
+        agent.learn(total_timesteps=300, parallel=Locally(2), time_limit=60)
         same = ddopg.DDOPG(
             "cartpole" if isolate else gym.make("ddopg/Cartpole-v0"),
             seed=5,

@@ -115,7 +115,8 @@ class Train:
     isolate: bool = False
     """Run the environment in a separate process, which may hang in compiled code or crash."""
     parallel: int = 1
-    """Rollouts at a time, in as many local processes, told in the order of asking; the result depends on it."""
+    """Rollouts at a time, in as many local processes, or as one program where the environment is written in JAX; they
+    are told in the order of asking, and the result depends on it."""
     ray: str | None = None
     """Address of a Ray cluster for the rollouts, such as auto or HOST:PORT."""
     check: bool = True
@@ -147,7 +148,7 @@ class Resume:
     parallel: int | None = None
     """Rollouts at a time from now on; default: as before."""
     ray: str | None = None
-    """Address of a Ray cluster for the rollouts; default: local processes."""
+    """Address of a Ray cluster for the rollouts; default: this machine."""
     log: tuple[LoggerName, ...] = ()
     """Loggers from now on; default: as before."""
     quiet: bool = False

@@ -35,7 +35,7 @@ from ddopg.envs.isolation import Isolated
 from ddopg.errors import DDOPGError, RolloutError, SpaceError, require
 from ddopg.evaluation import evaluate_policy
 from ddopg.loggers import Logger, Logging, loggers_for
-from ddopg.rollouts.scheduling import OnRay, Place, resolve_place
+from ddopg.rollouts.scheduling import OnRay, Place, require_place
 from ddopg.rollouts.workers import ray_cluster
 from ddopg.storage import exports
 from ddopg.support.showing import show_count
@@ -87,7 +87,7 @@ class Session(NamedTuple):
     first_budget: RunBudget  # what the run was told when it began; its evaluations are spread over it
     budget: RunBudget  # what it may spend now
     loggers: Sequence[Logger]
-    place: Place
+    place: int | Place
 
 
 def _run(session: Session) -> None:
@@ -166,11 +166,13 @@ def _check_environment(command: Train) -> None:
     )
 
 
-def _choose_place(command: Train) -> Place:
-    """Where the rollouts are played, if that can be."""
+def _choose_place(command: Train) -> int | Place:
+    """Where the rollouts are played, if that can be; a number where the environment decides."""
     if command.ray:
         ray_cluster.require_cluster(command.ray)
-    return resolve_place(OnRay(command.parallel, command.ray) if command.ray else command.parallel)
+        return OnRay(command.parallel, command.ray)
+    require_place(command.parallel)
+    return command.parallel
 
 
 def _choose_directory(command: Train) -> Path:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ddopg.rollouts.playing import evaluate, rollout
-    from ddopg.rollouts.scheduling import Here, Locally, OnRay
+    from ddopg.rollouts.scheduling import Here, Locally, OnRay, Together
+    from ddopg.rollouts.together import rollout_together
 
 _HOMES = {
     "rollout": "playing",
@@ -16,9 +17,11 @@ _HOMES = {
     "Here": "scheduling",
     "Locally": "scheduling",
     "OnRay": "scheduling",
+    "Together": "scheduling",
+    "rollout_together": "together",
 }
 
-__all__ = ["Here", "Locally", "OnRay", "evaluate", "rollout"]
+__all__ = ["Here", "Locally", "OnRay", "Together", "evaluate", "rollout", "rollout_together"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,8 @@
 """Rollouts: a deterministic policy in an environment, from a seed to a `Trajectory`.
 
 `rollout` plays one episode through Gymnasium at NumPy's price, or, where the physics is pure and nothing is around
-it, as one compiled program. `evaluate` plays many: of such tasks all at once, of others one by one or in a vector.
+it, as one compiled program. `evaluate` plays many of one policy: of such tasks all at once, of others one by one or
+in a vector. Several policies at once are in `together.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ddopg.envs.adapter import problem_from_env, takes_unclipped_actions
 from ddopg.envs.isolation import Isolated
 from ddopg.errors import RolloutError, SpaceError, TrajectoryError
 from ddopg.policies import Policy
-from ddopg.rollouts.compiled import find_functions, play_compiled, simulate
+from ddopg.rollouts.compiled import Episode, find_functions, play_compiled, simulate
 from ddopg.rollouts.spec import RolloutSpec
 from ddopg.rollouts.stepping import RESET, STEP, Step, call_env, iterate_steps
 from ddopg.support.signals import TimeUp, deadline
@@ -68,16 +69,22 @@ def rollout(
         >>> trajectory.length, trajectory.observations.shape, trajectory.actions.shape
         (100, (100, 4), (100, 1))
     """
-    return _play(env, policy, theta, seed, problem_from_env(env, horizon), time_limit)
+    asked = Episode(np.asarray(theta, np.float32), seed)
+    return play_episode(env, policy, asked, problem_from_env(env, horizon), time_limit)
 
 
 def play_proposal(spec: RolloutSpec, proposal: Proposal) -> Trajectory:
     """Play one rollout of a run in this process; raises `RolloutError` like `rollout`."""
     require_same_problem(spec.env, spec.problem)
-    theta, seed = proposal.theta, proposal.seed
-    noise = draw_noise(seed, proposal.noise, spec.problem.horizon) if proposal.noise else None
-    trajectory = _play(spec.env, spec.policy, theta, seed, spec.problem, spec.time_limit, noise)
-    return _require_return(trajectory, spec.config.discount)
+    asked = make_episode(proposal, spec.problem.horizon)
+    trajectory = play_episode(spec.env, spec.policy, asked, spec.problem, spec.time_limit)
+    return require_return(trajectory, spec.config.discount)
+
+
+def make_episode(proposal: Proposal, horizon: int) -> Episode:
+    """Say what is to be played for a proposal, its noise drawn."""
+    noise = draw_noise(proposal.seed, proposal.noise, horizon) if proposal.noise else None
+    return Episode(np.asarray(proposal.theta, np.float32), proposal.seed, noise)
 
 
 def evaluate(
@@ -123,8 +130,9 @@ def evaluate(
         returns = np.asarray(simulate(pure, policy, theta, starts, problem.horizon), np.float64)
         if np.isfinite(returns).all():
             return returns  # else stepping says what went wrong, and where
-    episodes = (_play(env, policy, theta, seed, problem, time_limit) for seed in seeds)
-    return np.array([_require_return(episode).rewards.sum() for episode in episodes])
+    theta = np.asarray(theta, np.float32)
+    episodes = (play_episode(env, policy, Episode(theta, seed), problem, time_limit) for seed in seeds)
+    return np.array([require_return(episode).rewards.sum() for episode in episodes])
 
 
 def require_same_problem(env: gym.Env, problem: Problem) -> None:
@@ -152,20 +160,19 @@ def require_same_problem(env: gym.Env, problem: Problem) -> None:
         )
 
 
-def _play(
-    env: gym.Env,
-    policy: Policy,
-    theta: Any,
-    seed: int,
-    problem: Problem,
-    time_limit: float | None,
-    noise: np.ndarray | None = None,
+def play_episode(
+    env: gym.Env, policy: Policy, asked: Episode, problem: Problem, time_limit: float | None
 ) -> Trajectory:
-    theta = np.asarray(theta, np.float32)
-    trajectory = play_compiled(env, policy, theta, seed, problem.horizon, noise)
-    if trajectory is not None:
-        return trajectory
-    episode: list[Step] = []
+    """Play one episode as one program where that can be, else step by step; raises `RolloutError` like `rollout`."""
+    trajectory = play_compiled(env, policy, asked.theta, asked.seed, problem.horizon, asked.noise)
+    return trajectory or play_steps(env, policy, asked, problem, time_limit)
+
+
+def play_steps(
+    env: gym.Env, policy: Policy, asked: Episode, problem: Problem, time_limit: float | None
+) -> Trajectory:
+    """Play one episode step by step; raises `RolloutError` like `rollout`."""
+    (theta, seed, noise), episode = asked, list[Step]()
     try:
         # What overflows is found by looking at the numbers, so NumPy need not say it as well.
         with _limit_time(env, time_limit), np.errstate(over="ignore", invalid="ignore"):
@@ -186,7 +193,7 @@ def _play(
         raise
 
 
-def _require_return(trajectory: Trajectory, discount: float = 1.0) -> Trajectory:
+def require_return(trajectory: Trajectory, discount: float = 1.0) -> Trajectory:
     """Refuse an episode whose rewards are finite, but not their sum; a learner could not take it in."""
     try:
         _require_finite(compute_return(trajectory.rewards, discount), trajectory.seed)

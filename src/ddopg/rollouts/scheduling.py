@@ -1,7 +1,7 @@
-"""Who plays the rollouts of a run: this process, local processes, or a Ray cluster.
+"""Who plays the rollouts of a run: this process, one by one or as one program, local processes, or a Ray cluster.
 
 n proposals are under way at a time, and they are told in the order of asking. So a run depends on n, but
-not on where it is played, nor on which rollout is finished first.
+not on where it is played, nor on which rollout is finished first; one program for all rounds in its own way.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from ddopg.core.state import Proposal, State
 from ddopg.core.types import Failure, Trajectory
 from ddopg.errors import RolloutError, require
 from ddopg.policies import Policy
+from ddopg.rollouts.compiled import find_playable
 from ddopg.rollouts.playing import play_proposal
 from ddopg.rollouts.spec import RolloutSpec
+from ddopg.rollouts.together import Outcome, choose_places, play_proposals
 from ddopg.rollouts.wire import decode_response, encode_request, handle_request, to_wire
 from ddopg.rollouts.workers import DIED, Message, Pool
 from ddopg.rollouts.workers.processes import ProcessPool
@@ -51,8 +53,33 @@ class Here:
 
 
 @dataclass(frozen=True)
+class Together:
+    """Play n rollouts at a time as one compiled program, on an environment that is pure functions of JAX.
+
+    There `parallel=n` means the same for n > 1. A run is resumed bit for bit, and differs from one with `Here(n)` by
+    what two compiled programs round differently. On other environments it is `Here(n)`.
+
+    Attributes:
+        n: proposals under way at a time, 1 to 256.
+
+    Example:
+        >>> import ddopg
+        >>> from ddopg.rollouts import Together
+        >>> ddopg.DDOPG("cartpole", seed=1).learn(total_episodes=8, parallel=Together(4)).state.told
+        8
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _require_number(self.n)
+
+
+@dataclass(frozen=True)
 class Locally:
-    """Play the rollouts in n processes of this machine, one thread each; `parallel=n` means the same for n > 1.
+    """Play the rollouts in n processes of this machine, one thread each.
+
+    `parallel=n` means the same for n > 1 where the environment is stepped.
 
     The environment must be given by its name, and the policy class must be a configured one: see `docs/scaling.md`.
 
@@ -94,7 +121,7 @@ class OnRay:
         _require_number(self.n)
 
 
-Place = Here | Locally | OnRay
+Place = Here | Together | Locally | OnRay
 
 
 class Runner(Protocol):
@@ -124,6 +151,27 @@ class InProcessRunner:
             return proposal.number, play_proposal(self._spec, proposal)
         except RolloutError as error:
             return proposal.number, error
+
+
+class TogetherRunner:
+    """Plays all that was submitted as one program when somebody waits for one of them."""
+
+    def __init__(self, spec: RolloutSpec, n: int) -> None:
+        self._spec, self._places = spec, choose_places(n)
+        self._waiting = list[Proposal]()
+        self._done = list[tuple[int, Outcome]]()
+
+    def submit(self, proposal: Proposal) -> None:
+        """Put it into the queue."""
+        self._waiting.append(proposal)
+
+    def wait(self) -> tuple[int, Trajectory | RolloutError]:
+        """Play all that wait, if nothing is done."""
+        if not self._done:
+            outcomes = play_proposals(self._spec, self._waiting, self._places)
+            numbers = [proposal.number for proposal in self._waiting]
+            self._done, self._waiting = [*zip(numbers, outcomes, strict=True)], []
+        return self._done.pop(0)
 
 
 class PoolRunner:
@@ -213,20 +261,35 @@ def ask_ahead(state: State, policy: Policy, config: Config, n: int) -> State:
     return state
 
 
-def resolve_place(parallel: int | Place) -> Place:
-    """Say where rollouts are played: a number means as many local processes, and 1 this process.
+def resolve_place(parallel: int | Place, spec: RolloutSpec) -> Place:
+    """Say where rollouts are played.
+
+    A number above 1 means as many in one program where the environment is pure functions, else in as many local
+    processes; 1 means this process.
+
+    Args:
+        parallel: what `learn` was given.
+        spec: what the rollouts have in common.
 
     Raises:
         ConfigError: not between 1 and `MAX_PARALLEL` at a time.
-
-    Example:
-        >>> resolve_place(1), resolve_place(4)
-        (Here(n=1), Locally(n=4))
     """
+    require_place(parallel)
     if isinstance(parallel, Place):
         return parallel
-    _require_number(parallel)
-    return Here() if parallel == 1 else Locally(parallel)
+    if parallel == 1:
+        return Here()
+    return Together(parallel) if _can_be_together(spec) else Locally(parallel)
+
+
+def require_place(parallel: int | Place) -> None:
+    """Refuse a number of rollouts at a time that is not between 1 and `MAX_PARALLEL`."""
+    if not isinstance(parallel, Place):
+        _require_number(parallel)
+
+
+def _can_be_together(spec: RolloutSpec) -> bool:
+    return find_playable(spec.env, spec.policy, spec.problem.horizon) is not None
 
 
 def _require_number(n: int) -> None:
@@ -239,7 +302,10 @@ def _require_number(n: int) -> None:
 @contextmanager
 def open_runner(place: Place, spec: RolloutSpec) -> Iterator[Runner]:
     """Open what plays the rollouts at that place; what is still under way at the end of the block is ended."""
-    if isinstance(place, Here):
+    if isinstance(place, Together) and _can_be_together(spec):
+        yield TogetherRunner(spec, place.n)
+        return
+    if isinstance(place, Here | Together):
         yield InProcessRunner(spec)
         return
     to_wire(spec)  # refuses what cannot be sent, before any process is started
