@@ -30,6 +30,8 @@ _GRAVITY = 10.0
 _CART_INERTIA = CART_MASS * (CART_WIDTH**2 + CART_HEIGHT**2) / 12
 _POLE_INERTIA = POLE_MASS * ((2 * HALF_LENGTH) ** 2 + POLE_WIDTH**2) / 12
 _HINGE_INERTIA = _POLE_INERTIA + POLE_MASS * HALF_LENGTH**2
+_TOTAL_MASS = CART_MASS + POLE_MASS
+_TOTAL_INERTIA = _TOTAL_MASS * _HINGE_INERTIA
 _K_LINEAR = 1 / CART_MASS + 1 / POLE_MASS  # inverse masses as the hinge correction sees them
 _K_CART = (CART_HEIGHT / 2) ** 2 / _CART_INERTIA
 _JOINT_TOLERANCE = 0.005  # metres: Box2D's linear slop
@@ -100,17 +102,18 @@ def _move(s: State, force: Scalar, ops: Ops) -> State:
     [m_c + m_p, −m_p l cos θ; −m_p l cos θ, I + m_p l²] (v′, w′) =
     (m_c v + h F + m_p q_x,  I w − m_p l (cos θ q_x + sin θ q_y)).
     """
-    sin, cos = HALF_LENGTH * ops.sin(s.angle), HALF_LENGTH * ops.cos(s.angle)
-    qy = s.qy - _STEP * _GRAVITY
+    x, v, px, py, angle, qx, qy, rate, quiet = s
+    sin, cos = HALF_LENGTH * ops.sin(angle), HALF_LENGTH * ops.cos(angle)
+    qy = qy - _STEP * _GRAVITY
     coupling = -POLE_MASS * cos
-    along = CART_MASS * s.v + _STEP * force + POLE_MASS * s.qx
-    around = _POLE_INERTIA * s.rate - POLE_MASS * (cos * s.qx + sin * qy)
-    determinant = (CART_MASS + POLE_MASS) * _HINGE_INERTIA - coupling * coupling
+    along = CART_MASS * v + _STEP * force + POLE_MASS * qx
+    around = _POLE_INERTIA * rate - POLE_MASS * (cos * qx + sin * qy)
+    determinant = _TOTAL_INERTIA - coupling * coupling
     v = (_HINGE_INERTIA * along - coupling * around) / determinant
-    rate = ((CART_MASS + POLE_MASS) * around - coupling * along) / determinant
+    rate = (_TOTAL_MASS * around - coupling * along) / determinant
     qx, qy = v - cos * rate, -sin * rate
-    x, angle = s.x + _STEP * v, s.angle + _STEP * rate
-    return State(x, v, s.px + _STEP * qx, s.py + _STEP * qy, angle, qx, qy, rate, s.quiet)
+    x, angle = x + _STEP * v, angle + _STEP * rate
+    return State(x, v, px + _STEP * qx, py + _STEP * qy, angle, qx, qy, rate, quiet)
 
 
 class _Sweep(NamedTuple):
@@ -124,25 +127,27 @@ def _correct(s: State, ops: Ops) -> _Sweep:
     The cart's own inertia and arm (0, h_c/2) count in K, although the slider then puts its height and
     angle back: Box2D treats the joints one after the other.
     """
-    ax, ay = HALF_LENGTH * ops.sin(s.angle), -HALF_LENGTH * ops.cos(s.angle)  # centre of mass → hinge
-    ex, ey = s.px + ax - s.x, s.py + ay
+    x, v, px, py, angle, qx, qy, rate, quiet = s
+    ax, ay = HALF_LENGTH * ops.sin(angle), -HALF_LENGTH * ops.cos(angle)  # centre of mass → hinge
+    ex, ey = px + ax - x, py + ay
     kxx = _K_LINEAR + _K_CART + ay * ay / _POLE_INERTIA
     kxy = -ax * ay / _POLE_INERTIA
     kyy = _K_LINEAR + ax * ax / _POLE_INERTIA
     determinant = kxx * kyy - kxy * kxy
     jx, jy = (kxy * ey - kyy * ex) / determinant, (kxy * ex - kxx * ey) / determinant
-    x, px, py = s.x - jx / CART_MASS, s.px + jx / POLE_MASS, s.py + jy / POLE_MASS
-    angle = s.angle + (ax * jy - ay * jx) / _POLE_INERTIA
-    return _Sweep(State(x, s.v, px, py, angle, s.qx, s.qy, s.rate, s.quiet), ex * ex + ey * ey)
+    x, px, py = x - jx / CART_MASS, px + jx / POLE_MASS, py + jy / POLE_MASS
+    angle = angle + (ax * jy - ay * jx) / _POLE_INERTIA
+    return _Sweep(State(x, v, px, py, angle, qx, qy, rate, quiet), ex * ex + ey * ey)
 
 
 def _sleep(s: State, ops: Ops) -> State:
     """After ten steps with both bodies slower than 0.01 m/s and 2°/s every velocity becomes 0."""
-    pole_speed = s.qx * s.qx + s.qy * s.qy
-    moving = (s.v * s.v > _SLOW) | (pole_speed > _SLOW) | (s.rate * s.rate > _SLOW_RATE)
-    zero = ops.constant(0.0, s.x)
-    quiet = ops.where(moving, zero, s.quiet + 1)
-    awake = State(s.x, s.v, s.px, s.py, s.angle, s.qx, s.qy, s.rate, quiet)
+    x, v, px, py, angle, qx, qy, rate, quiet = s
+    pole_speed = qx * qx + qy * qy
+    moving = (v * v > _SLOW) | (pole_speed > _SLOW) | (rate * rate > _SLOW_RATE)
+    zero = ops.constant(0.0, x)
+    quiet = ops.where(moving, zero, quiet + 1)
+    awake = State(x, v, px, py, angle, qx, qy, rate, quiet)
     return ops.apply_if(quiet >= _SLEEP_STEPS, lambda state: _stop(state, zero), awake)
 
 
