@@ -2,7 +2,7 @@
 
     python benchmarks/small_budget.py run                # the whole plan, stage by stage; goes on where it stopped
     python benchmarks/small_budget.py run --stages 1 2   # some of its stages
-    python benchmarks/small_budget.py plan               # what there is, and what is missing
+    python benchmarks/small_budget.py plan               # what there is, what is missing, and how long that takes
     python benchmarks/small_budget.py cost               # CPU seconds per step of ddopg and the rivals, side by side
 
 Every rival has seeds of its own, from 5400 on, and each is run once. The same jobs, one by one:
@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ddopg import baselines
 from ddopg.envs.adapter import make
 from ddopg.experiments.bench import benchmark, jobs, workers
@@ -25,50 +27,32 @@ from ddopg.experiments.bench.suites import find_suite
 OUT = Path(__file__).parent / "small-budget"
 SUITE = "small-budget"
 
-SHORT = (
-    "Pendulum-v1",
-    "InvertedPendulum-v5",
-    "MountainCarContinuous-v0",
-    "InvertedDoublePendulum-v5",
-    "Reacher-v5",
-)
-MIDDLE = ("cartpole", "swingup", "LunarLanderContinuous-v3")
-COMPILED = ("mountaincar", "swimmer")
-LONG = ("Swimmer-v5", "Hopper-v5", "HalfCheetah-v5", "BipedalWalker-v3")
-ARMS = ("ddopg/TwoJointArm-v0", "ddopg/SevenJointArm-v0")
-SEARCHES = ("cmaes", "ars", "random")
-MODELS = ("pgpe", "turbo", "optuna-gp")
-GRADIENTS = ("ppo-tuned", "trpo-tuned")
+OTHERS = ("ppo-tuned", "trpo-tuned", "pgpe", "turbo", "optuna-gp", "ars", "cmaes", "random")
 
 
 class Stage(NamedTuple):
-    """Jobs of one kind; seeds are outermost."""
+    """Jobs on all tasks of the suite; seeds are outermost, and within a seed short budgets come first."""
 
     methods: tuple[str, ...]
-    envs: tuple[str, ...]  # all tasks of the suite, if there are none
     seeds: range
 
 
 PLAN = (
-    Stage(SEARCHES, (*SHORT, *MIDDLE, *COMPILED), range(5400, 5405)),
-    Stage((*SEARCHES, *MODELS), ARMS, range(5400, 5402)),
-    Stage(("sac-zoo",), SHORT, range(5400, 5402)),
-    Stage(MODELS, SHORT, range(5400, 5402)),
-    Stage(SEARCHES, LONG, range(5400, 5401)),
-    Stage(("sac-zoo",), SHORT, range(5402, 5403)),
-    Stage(("sac-zoo",), MIDDLE, range(5400, 5402)),
-    Stage((*SEARCHES, "pgpe"), (), range(5400, 5410)),
-    Stage(MODELS, (), range(5400, 5405)),
-    Stage(("tqc-zoo",), SHORT, range(5400, 5403)),
-    Stage(GRADIENTS, (), range(5400, 5410)),
-    Stage(("sac-zoo", "tqc-zoo"), (), range(5400, 5405)),
-    Stage(MODELS, (), range(5405, 5410)),
+    Stage(("sac-zoo",), range(5400, 5401)),
+    Stage(OTHERS, range(5400, 5402)),
+    Stage(("sac-zoo",), range(5401, 5402)),
+    Stage(("tqc-zoo",), range(5400, 5402)),
+    Stage(("sac-zoo",), range(5402, 5405)),
+    Stage(OTHERS, range(5402, 5405)),
+    Stage(("tqc-zoo",), range(5402, 5405)),
+    Stage(OTHERS, range(5405, 5410)),
 )
-"""In the order in which it is run: what is cheap, and what tells most, comes first."""
+"""In the order in which it is run: all tasks and rivals first, then more seeds; five of SAC and TQC in the end."""
 
 
 def plan_stage(stage):
-    return jobs.plan_suite(find_suite(SUITE, stage.envs), stage.methods, stage.seeds)
+    planned = jobs.plan_suite(find_suite(SUITE), stage.methods, stage.seeds)
+    return sorted(planned, key=lambda job: (job.seed, job.budget))
 
 
 def choose_stages(numbers):
@@ -82,15 +66,47 @@ def collect_jobs(stages):
 
 def print_plan(stages):
     finished = benchmark.read_finished(OUT)
+    rates = measure_rates(finished.values())
     for stage in stages:
         planned = plan_stage(stage)
-        there = sum(job.key in finished for job in planned)
-        where = ", ".join(stage.envs) or "all tasks"
-        print(f"{there:4} of {len(planned):4}  {' '.join(stage.methods)}  ({where})")
+        missing = [job for job in planned if job.key not in finished]
+        hours = sum(job.budget * find_rate(job, rates) for job in missing) / 3600
+        seeds = f"{stage.seeds[0]} to {stage.seeds[-1]}" if len(stage.seeds) > 1 else f"{stage.seeds[0]}"
+        there = f"{len(planned) - len(missing):4} of {len(planned):4}"
+        print(f"{there}  {hours:5.1f} hours of a core to go  {' '.join(stage.methods)}  (seeds {seeds})")
+
+
+def measure_rates(records):
+    """(kind, task) → seconds per environment step of the finished runs, their evaluations included: the medians."""
+    found = {}
+    for record in records:
+        seconds = record.get("cpu_seconds", record["seconds"])
+        kind = record["kind"].partition(baselines.OWN)[0]
+        found.setdefault((kind, record["env"]), []).append(seconds / record["steps"])
+    return {key: float(np.median(values)) for key, values in found.items()}
+
+
+def find_rate(job, rates):
+    """That of the method on the task; if it has not been run there, the median over the other tasks."""
+    kind = job.kind.partition(baselines.OWN)[0]
+    others = [rate for (other, _), rate in rates.items() if other == kind]
+    return rates.get((kind, job.env), float(np.median(others)) if others else float("nan"))
 
 
 COST_TASK, FIRST, END, COST_SEED = "Pendulum-v1", 1_000, 4_000, 5499
-COMPARED = ("ddopg", *SEARCHES, *MODELS, *GRADIENTS, "sac-zoo", "tqc-zoo")
+COMPARED = (
+    "ddopg",
+    "cmaes",
+    "ars",
+    "random",
+    "pgpe",
+    "turbo",
+    "optuna-gp",
+    "ppo-tuned",
+    "trpo-tuned",
+    "sac-zoo",
+    "tqc-zoo",
+)
 
 
 def measure_costs():

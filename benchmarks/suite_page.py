@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from small_budget import OUT, SUITE
 
+from ddopg import baselines
 from ddopg.experiments.bench import benchmark
 from ddopg.experiments.bench.overall import (
     collect_scores,
@@ -63,7 +64,7 @@ def read_groups():
     for task in find_suite(SUITE):
         methods = {}
         for method in LOOKS:
-            rows = [r for r in found if (r["env"], r["method"]) == (task.env, method)]
+            rows = [r for r in found if (r["env"], r["method"]) == (task.env, method) and is_present(r)]
             budgets = [r["budget"] for r in rows if r["budget"] <= task.budget]
             rows = [r for r in rows if r["budget"] == max(budgets, default=0)]
             if rows:
@@ -71,6 +72,12 @@ def read_groups():
         if methods:
             groups[task.env] = methods
     return groups
+
+
+def is_present(record):
+    """Whether a record is of the algorithm that the method is now: one run of SAC is of stable-baselines3."""
+    kind = record["kind"].partition(baselines.OWN)[0]
+    return kind == baselines.find_method(record["method"]).kind
 
 
 def find_fields(groups):

@@ -42,6 +42,33 @@ def test_the_plan_of_the_suite_names_every_job_once():
     assert all(" of " in line for line in lines)
 
 
+def test_the_page_of_the_suite_compares_what_each_method_is_now(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import suite_page
+
+    from ddopg import baselines
+
+    kinds = {
+        (method, row["kind"].partition(baselines.OWN)[0])
+        for methods in suite_page.read_groups().values()
+        for method, rows in methods.items()
+        for row in rows
+    }
+    assert kinds
+    assert all(kind == baselines.METHODS[method].kind for method, kind in kinds)
+
+
+def test_every_job_of_the_plan_is_there_once_and_short_ones_come_first(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import small_budget
+
+    planned = small_budget.collect_jobs(small_budget.PLAN)
+    assert len({job.key for job in planned}) == len(planned) == 16 * (2 * 5 + 8 * 10)
+    first = planned[:16]
+    assert {(job.method, job.seed) for job in first} == {("sac-zoo", 5400)}
+    assert [job.budget for job in first] == sorted(job.budget for job in first)
+
+
 @pytest.mark.slow
 def test_speed(tmp_path):
     run("speed.py", "--quick", "--out", tmp_path / "results.json")

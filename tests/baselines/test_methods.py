@@ -25,7 +25,7 @@ from ddopg.errors import ConfigError, MissingPackageError, UnknownNameError
 from ddopg.rollouts.playing import rollout
 from ddopg.support.records import to_dict
 
-HEAVY = {"ppo", "trpo", "sac", "tqc", "pgpe", "turbo", "optuna-gp"}
+HEAVY = {"ppo", "trpo", "sac", "sac-sbx", "tqc-sbx", "pgpe", "turbo", "optuna-gp"}
 LONG = {"ddopg", "ddopg-paper", "ddopg-released"}
 METHODS = [
     pytest.param(name, marks=[pytest.mark.slow] if method.kind in HEAVY or name in LONG else [])
@@ -129,7 +129,8 @@ def test_an_unknown_algorithm_is_answered_with_the_nearest():
         ("trpo", "sb3_contrib"),
         ("sac", "torch"),
         ("cmaes", "cma"),
-        ("tqc", "sb3_contrib"),
+        ("sac-sbx", "sbx"),
+        ("tqc-sbx", "stable_baselines3"),
         ("pgpe", "evosax"),
         ("turbo", "botorch"),
         ("optuna-gp", "optuna"),

@@ -1,11 +1,12 @@
-"""PPO, TRPO and SAC of the real libraries: copied faithfully, counted, evaluated and learning."""
+"""PPO, TRPO, SAC and TQC of the real libraries: copied faithfully, counted, evaluated and learning."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from ddopg import baselines
-from ddopg.baselines import sb3
+from ddopg.baselines import sb3, sbx
+from ddopg.baselines.base import expect_as_libraries_do
 from ddopg.baselines.settings import PPOSettings, SACSettings, TQCSettings, TRPOSettings
 from ddopg.envs.adapter import make
 from ddopg.rollouts.playing import evaluate
@@ -16,17 +17,28 @@ SMALL = {
     "ppo": PPOSettings(batch=200, minibatch=50, hidden=(8, 8)),
     "trpo": TRPOSettings(batch=250, minibatch=125, hidden=(8, 8)),
     "sac": SACSettings(hidden=(8, 8), learning_starts=50),
-    "tqc": TQCSettings(hidden=(8, 8), learning_starts=50),
+    "sac-sbx": SACSettings(hidden=(8, 8), learning_starts=50),
+    "tqc-sbx": TQCSettings(hidden=(8, 8), learning_starts=50),
 }
+COMPILED = ("sac-sbx", "tqc-sbx")
+EXACT = 1e-5  # of the action range
+
+
+@pytest.fixture(autouse=True)
+def _as_libraries_expect():
+    """Tests call the models themselves, too."""
+    with expect_as_libraries_do():
+        yield
 
 
 def student_of(kind, env, monkeypatch, **changes):
     """What the module makes of an environment, before it starts."""
     made = []
-    monkeypatch.setattr(sb3, "_learn", lambda student: made.append(student))
+    for module in (sb3, sbx):
+        monkeypatch.setattr(module, "learn", lambda student: made.append(student) or iter([None]))
     from dataclasses import replace
 
-    getattr(sb3, kind)(env, 0, replace(SMALL[kind], **changes))
+    next(baselines.load_learner(kind)(env, 0, replace(SMALL[kind], **changes)))
     return made[0]
 
 
@@ -45,15 +57,16 @@ def test_our_policy_acts_as_the_model_predicts(kind, task, whiten, monkeypatch):
     if kind in ("ppo", "trpo"):  # there the libraries act in [−1, 1]; SAC and TQC scale by themselves
         predicted = predicted * env.action_space.high
     ours = student.policy.act(theta, observations.astype(np.float32))
-    np.testing.assert_allclose(ours, predicted, rtol=1e-3, atol=1e-3 * float(env.action_space.high[0]))
+    np.testing.assert_allclose(
+        ours, predicted, rtol=0, atol=EXACT * float(np.ptp([env.action_space.low, env.action_space.high]))
+    )
     assert np.ptp(ours) > 0
 
 
-@pytest.mark.parametrize("kind", ["sac", "tqc"])
-def test_with_state_dependent_noise_large_outputs_are_clipped_as_the_model_does(kind, monkeypatch):
+def test_with_state_dependent_noise_large_outputs_are_clipped_as_the_model_does(monkeypatch):
     import torch
 
-    student = student_of(kind, make("cartpole"), monkeypatch, state_dependent=True)
+    student = student_of("sac", make("cartpole"), monkeypatch, state_dependent=True)
     with torch.no_grad():
         student.model.policy.actor.mu[0].weight.mul_(300)
     observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
@@ -63,30 +76,46 @@ def test_with_state_dependent_noise_large_outputs_are_clipped_as_the_model_does(
     assert np.abs(ours).max() == pytest.approx(10 * np.tanh(2.0), rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["sac", "tqc"])
-def test_entropy_noise_and_quantiles_reach_the_library(kind, monkeypatch):
-    changes = {"entropy": 0.1, "state_dependent": True, "log_std": -1.5} | (
-        {"drop": 5} if kind == "tqc" else {}
-    )
-    model = student_of(kind, make("cartpole"), monkeypatch, **changes).model
+def test_entropy_and_noise_reach_the_library(monkeypatch):
+    changes = {"entropy": 0.1, "state_dependent": True, "log_std": -1.5}
+    model = student_of("sac", make("cartpole"), monkeypatch, **changes).model
     assert float(model.ent_coef_tensor) == pytest.approx(0.1)
     assert model.actor.log_std.detach().numpy() == pytest.approx(-1.5)
+
+
+@pytest.mark.parametrize("kind", COMPILED)
+def test_entropy_noise_quantiles_and_rhythm_reach_the_compiled_library(kind, monkeypatch):
+    changes = {"entropy": 0.1, "state_dependent": True, "train_every": 7, "tau": 0.3, "minibatch": 32}
+    changes |= {"drop": 5} if kind == "tqc-sbx" else {}
+    model = student_of(kind, make("cartpole"), monkeypatch, **changes).model
+    assert model.ent_coef_init == 0.1
+    assert model.policy.use_sde
+    assert (model.train_freq.frequency, model.gradient_steps) == (7, 7)
+    assert (model.tau, model.batch_size, model.learning_starts) == (0.3, 32, 50)
     assert getattr(model, "top_quantiles_to_drop_per_net", 5) == 5
+
+
+@pytest.mark.parametrize("kind", COMPILED)
+def test_with_state_dependent_noise_our_policy_acts_as_the_compiled_model_predicts(kind, monkeypatch):
+    student = student_of(kind, make("cartpole"), monkeypatch, state_dependent=True, train_every=16)
+    student.model.learn(200)
+    observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    predicted, _ = student.model.predict(observations, deterministic=True)
+    ours = student.policy.act(sb3.extract_params(student), observations)
+    np.testing.assert_allclose(ours, predicted, rtol=0, atol=20 * EXACT)
 
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_settings_reach_the_library(kind, monkeypatch):
     changes = {"discount": 0.9, "hidden": (7, 5), "learning_rate": 0.002}
-    model = student_of(kind, make("cartpole"), monkeypatch, **changes).model
-    assert model.gamma == 0.9
-    assert model.learning_rate == 0.002
-    shapes = [tuple(p.shape) for p in model.policy.parameters()]
-    assert (7, 4) in shapes
-    assert (5, 7) in shapes
+    student = student_of(kind, make("cartpole"), monkeypatch, **changes)
+    assert student.model.gamma == 0.9
+    assert student.model.learning_rate == 0.002
+    assert [layer.weights.shape for layer in student.read_layers()] == [(4, 7), (7, 5), (5, 1)]
 
 
 def test_the_tables_settings_are_the_papers(monkeypatch):
-    monkeypatch.setattr(sb3, "_learn", lambda student: student)
+    monkeypatch.setattr(sb3, "learn", lambda student: student)
     ppo = sb3.ppo(make("cartpole"), 0, baselines.find_method("ppo-paper").settings)
     assert (ppo.model.n_steps, ppo.model.clip_range(1.0)) == (2000, 0.2)
     trpo = sb3.trpo(make("cartpole"), 0, baselines.find_method("trpo-paper").settings)
@@ -160,13 +189,12 @@ def test_it_learns_to_balance(name, steps, worth):
     assert np.mean(evaluate(env, checkpoint.policy, checkpoint.theta, range(2**31, 2**31 + 50))) > worth
 
 
-def test_tqc_learns_to_balance():
+@pytest.mark.parametrize(("kind", "settings"), [("sac-sbx", SACSettings), ("tqc-sbx", TQCSettings)])
+def test_compiled_learners_learn_to_balance(kind, settings):
     """With the settings of the tuned SAC, which are cheap."""
-    settings = TQCSettings(
-        learning_rate=3e-3, hidden=(64, 64), minibatch=64, discount=0.98, tau=0.02, whiten=True
-    )
+    cheap = settings(learning_rate=3e-3, hidden=(64, 64), minibatch=64, discount=0.98, tau=0.02, whiten=True)
     env = make("cartpole")
-    for checkpoint in sb3.tqc(env, 1, settings):
+    for checkpoint in baselines.load_learner(kind)(env, 1, cheap):
         if checkpoint.steps >= 3000:
             break
     assert np.mean(evaluate(env, checkpoint.policy, checkpoint.theta, range(2**31, 2**31 + 50))) > 400

@@ -7,9 +7,12 @@ The first checkpoint has no steps. Whoever consumes them owns the budget and the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from ddopg.core.seeding import draw_seed
@@ -39,3 +42,11 @@ def rollout_seeds(seed: int) -> Iterator[int]:
     while True:
         yield draw_seed(seed, count, "rollout")
         count += 1
+
+
+@contextmanager
+def expect_as_libraries_do() -> Iterator[None]:
+    """Whatever the caller has set: shapes of different rank may meet, and old names are no error."""
+    with jax.numpy_rank_promotion("allow"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield

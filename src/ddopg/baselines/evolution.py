@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ddopg.baselines.base import Checkpoint
+from ddopg.baselines.base import Checkpoint, expect_as_libraries_do
 from ddopg.baselines.search import Trial
 from ddopg.baselines.settings import PGPESettings
 from ddopg.core.seeding import draw_seed
@@ -51,7 +49,7 @@ class Search:
     def __init__(self, start: np.ndarray, settings: PGPESettings) -> None:
         evosax = _import_evosax()
         longest = settings.speed * settings.std * math.sqrt(len(start))
-        with _as_libraries_expect():
+        with expect_as_libraries_do():
             self._strategy = evosax.algorithms.PGPE(
                 settings.population or choose_population(len(start)),
                 jnp.asarray(start),
@@ -67,23 +65,15 @@ class Search:
 
     def ask(self, key: jax.Array) -> np.ndarray:
         """Draw a generation, (N, D)."""
-        with _as_libraries_expect():
+        with expect_as_libraries_do():
             asked, self._state = self._strategy.ask(key, self._state, self._params)
         return np.asarray(asked)
 
     def tell(self, key: jax.Array, asked: np.ndarray, costs: list[float]) -> None:
         """Move the distribution; lower costs are better."""
-        with _as_libraries_expect():
+        with expect_as_libraries_do():
             costs_ = jnp.asarray(costs, jnp.float32)
             self._state, _ = self._strategy.tell(key, jnp.asarray(asked), costs_, self._state, self._params)
-
-
-@contextmanager
-def _as_libraries_expect() -> Iterator[None]:
-    """Whatever the caller has set: shapes of different rank may meet, and old names of optax are no error."""
-    with jax.numpy_rank_promotion("allow"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
 
 
 def _import_evosax() -> Any:

@@ -96,7 +96,7 @@ class TRPOSettings:
 
 @dataclass(frozen=True)
 class SACSettings:
-    """SAC of stable-baselines3. Defaults: the library's (the paper has no SAC)."""
+    """SAC of stable-baselines3, and of sbx. Defaults: the libraries' (the paper has no SAC)."""
 
     learning_rate: float = 3e-4
     """Of Adam."""
@@ -113,9 +113,10 @@ class SACSettings:
     tau: float = 0.005
     """Share by which the target networks follow."""
     state_dependent: bool = False
-    """Exploration by a smooth, state-dependent noise (gSDE) instead of fresh noise every step."""
+    """Exploration by a smooth, state-dependent noise (gSDE) instead of fresh noise every step; with sbx, by the
+    actor's own noise, held between updates."""
     log_std: float = -3.0
-    """Logarithm of the state-dependent noise's deviation at the start; without that noise it has no effect."""
+    """Logarithm of the state-dependent noise's deviation at the start. No effect without that noise, or with sbx."""
     entropy: float = 0.0
     """Weight of the entropy; 0 learns it (the library's `auto`)."""
     whiten: bool = False
@@ -129,7 +130,7 @@ class SACSettings:
 
 @dataclass(frozen=True)
 class TQCSettings(SACSettings):
-    """TQC of sb3-contrib: SAC with quantile critics. Defaults: the library's, which has those of SAC."""
+    """TQC of sbx: SAC with quantile critics. Defaults: the library's, which has those of SAC."""
 
     drop: int = 2
     """Highest quantiles of each critic that the target leaves out; of 25, and there are two critics."""

@@ -34,6 +34,7 @@ PACKAGES = (
     "mujoco",
     "stable-baselines3",
     "sb3-contrib",
+    "sbx-rl",
     "torch",
     "cma",
     "evosax",
@@ -204,7 +205,7 @@ def run(job: Job, report: Report = lambda share: None) -> Record:
     from ddopg.support.compilation import keep_compiled_programs
 
     keep_compiled_programs()
-    started = time.perf_counter()
+    started, started_cpu = time.perf_counter(), time.process_time()
     settings = baselines.read_settings(job.kind, job.settings)
     judge = Judge(job.env, job.seed, job.episodes)
     checkpoints = baselines.load_learner(job.kind)(make(job.env), job.seed, settings)
@@ -217,6 +218,7 @@ def run(job: Job, report: Report = lambda share: None) -> Record:
         "steps": steps,
         "seconds": round(time.perf_counter() - started, 2),
         "evaluation_seconds": round(judge.seconds, 2),
+        "cpu_seconds": round(time.process_time() - started_cpu, 2),
         "curve": [[mark, round(value, 3)] for mark, value in curve],
     }
 
