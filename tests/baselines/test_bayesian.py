@@ -101,10 +101,15 @@ class TestLearning:
         kept = [trial.value for trial in study._study.get_trials() if trial.value is not None]
         assert kept == [6.0, 5.0]
 
-    def test_the_longest_step_of_pgpe_is_a_share_of_its_radius(self):
-        search = evolution.Search(np.zeros(4, np.float32), PGPESettings(std=0.5, speed=0.1))
-        asked = search.ask(jax.random.key(0))
-        search.tell(jax.random.key(1), asked, list(asked[:, 0]))
-        moved = np.linalg.norm(search.mean)
-        assert 0 < moved <= 0.1 * 0.5 * 2 * 1.001
-        assert search.mean[0] < 0  # lower costs are better
+    def test_the_steps_of_pgpe_grow_to_a_share_of_its_first_radius_and_no_further(self):
+        search = evolution.Search(np.zeros(4, np.float32), PGPESettings(std=0.5, speed=0.1, population=64))
+        longest, steps = 0.1 * 0.5 * 2, []
+        for key in jax.random.split(jax.random.key(0), 8):
+            before, asked = search.mean, search.ask(key)
+            search.tell(key, asked, list(asked[:, 0]))
+            steps.append(np.linalg.norm(search.mean - before))
+        assert steps[0] == pytest.approx(
+            longest / 2, rel=1e-3
+        )  # all steps but the limit would lead to ten of these
+        assert steps[-3:] == pytest.approx([longest] * 3, rel=1e-3)
+        assert search.mean[0] < -4 * longest  # lower costs are better
