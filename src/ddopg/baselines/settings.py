@@ -221,7 +221,7 @@ class PGPESettings:
     population: int = 0
     """Rollouts per generation, in pairs; 0 takes CMA-ES's 4 + ⌊3 ln D⌋, made even (the library has no default)."""
     speed: float = 1 / 15
-    """Longest step of the mean, in radii σ√D; half of it is the step size (advice of ClipUp's authors)."""
+    """Longest step of the mean, in radii σ√D; half of it is the step size (rule of thumb of ClipUp's authors)."""
     hidden: tuple[int, ...] = ()
     """Empty: the squashed linear policy of DD-OPG's default."""
     scaling: ScalingName = "whiten"
