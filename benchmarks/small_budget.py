@@ -11,6 +11,7 @@ Every rival has seeds of its own, from 5400 on, and each is run once. The same j
 
 import argparse
 import json
+import os
 import platform
 import time
 from functools import partial
@@ -23,6 +24,7 @@ from ddopg import baselines
 from ddopg.envs.adapter import make
 from ddopg.experiments.bench import benchmark, jobs, workers
 from ddopg.experiments.bench.suites import find_suite
+from ddopg.rollouts.workers import ONE_THREAD
 
 OUT = Path(__file__).parent / "small-budget"
 SUITE = "small-budget"
@@ -111,14 +113,15 @@ COMPARED = (
 
 def measure_costs():
     """CPU seconds of this process, one method after the other: other work of the machine counts little."""
+    os.environ.update(ONE_THREAD)  # XLA reads it with the first computation
     methods = {}
     for name in COMPARED:
         methods[name] = measure_cost(name)
         print(name, methods[name], flush=True)
     what = (
-        f"CPU seconds per 1,000 steps on {COST_TASK}, in one process, one run each; environment, imports and "
-        f"compilation are included, evaluation is not. The second column is the mean from step {FIRST:,} to {END:,}. "
-        f"Python {platform.python_version()}, {platform.machine()}."
+        f"CPU seconds per 1,000 steps on {COST_TASK}, in one process with one thread, one run each; environment, "
+        "imports and compilation are included, evaluation is not. "
+        f"The second column is the mean from step {FIRST:,} to {END:,}. Python {platform.python_version()}."
     )
     (OUT / "cost.json").write_text(json.dumps({"what": what, "methods": methods}, indent=1) + "\n")
 

@@ -179,7 +179,6 @@ def test_one_thread_per_worker(monkeypatch):
         ("ppo-tuned", 12_000, 700),
         ("trpo-tuned", 12_000, 700),
         ("sac-tuned", 5000, 400),
-        ("tqc-zoo", 4000, 400),
     ],
 )
 def test_it_learns_to_balance(name, steps, worth):
