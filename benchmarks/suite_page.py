@@ -180,8 +180,10 @@ def write_pairs(groups):
         a, b = summarise_scores(its), summarise_scores(ours)
         chance, (low, high) = compare_scores(ours, its)
         runs = f"{a.runs[0]}" if a.runs[0] == a.runs[1] else f"{a.runs[0]} to {a.runs[1]}"
+        # Of single runs nothing can be redrawn: an interval would look certain.
+        its_score = of(a.iqm, a.interval) if a.runs[1] > 1 else f"{a.iqm:.2f}"
         lines.append(
-            f"| `{method}` | {a.tasks} | {runs} | {of(a.iqm, a.interval)} | {of(b.iqm, b.interval)} | {a.area:.2f} | "
+            f"| `{method}` | {a.tasks} | {runs} | {its_score} | {of(b.iqm, b.interval)} | {a.area:.2f} | "
             f"{b.area:.2f} | {a.solved:.2f}, {b.solved:.2f} | {a.worst_mean:.2f}, {b.worst_mean:.2f} | "
             f"{of(chance, (low, high))} |"
         )
