@@ -75,7 +75,8 @@ def print_plan(stages):
         hours = sum(job.budget * find_rate(job, rates) for job in missing) / 3600
         seeds = f"{stage.seeds[0]} to {stage.seeds[-1]}" if len(stage.seeds) > 1 else f"{stage.seeds[0]}"
         there = f"{len(planned) - len(missing):4} of {len(planned):4}"
-        print(f"{there}  {hours:5.1f} hours of a core to go  {' '.join(stage.methods)}  (seeds {seeds})")
+        left = f"{hours:4.1f}" if np.isfinite(hours) else "   ?"
+        print(f"{there}  {left} hours of a core to go  {' '.join(stage.methods)}  (seeds {seeds})")
 
 
 def measure_rates(records):

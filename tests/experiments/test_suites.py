@@ -83,7 +83,7 @@ class TestPlan:
         (arm,) = find_suite("small-budget", ["ddopg/TwoJointArm-v0"])
         found = {job.method: job.kind for job in plan_suite([arm], ["ddopg", "cmaes", "sac-zoo"], [0])}
         where = "ddopg.experiments.bench.controllers:two_loops"
-        assert found == {"ddopg": f"ddopg@{where}", "cmaes": f"cmaes@{where}", "sac-zoo": "sac"}
+        assert found == {"ddopg": f"ddopg@{where}", "cmaes": f"cmaes@{where}", "sac-zoo": "sac-sbx"}
 
     @pytest.mark.parametrize("name", sorted(ARMS))
     def test_the_first_rollout_of_a_controller_returns_what_the_table_says(self, name):
