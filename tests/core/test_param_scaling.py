@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ddopg.core.param_scaling import (
+    AT_ONCE,
     LINEAR_SHARE,
     WIDEST_CONSTANT,
     param_scale,
@@ -42,15 +43,25 @@ class TestEffects:
         np.testing.assert_allclose(found, [1, 1])
 
     def test_in_a_network_they_are_squared_derivatives(self):
-        policy = mlp(2, 1, (3,))
+        policy = mlp(2, 2, (3,))
         theta = np.random.default_rng(0).standard_normal(policy.size).astype(np.float32)
         observation = np.array([0.4, -1.2], np.float32)
         found = param_sensitivity(policy, path(policy, theta, observation[None]))
         for d in range(policy.size):
             h = np.zeros(policy.size, np.float32)
             h[d] = 1e-2
-            slope = (policy.act(theta + h, observation) - policy.act(theta - h, observation))[0] / 2e-2
-            assert found[d] == pytest.approx(slope**2, rel=2e-2, abs=1e-4)
+            slopes = (policy.act(theta + h, observation) - policy.act(theta - h, observation)) / 2e-2
+            assert found[d] == pytest.approx(np.sum(slopes**2), rel=2e-2, abs=1e-4)
+
+    def test_of_a_long_path_and_many_parameters_they_are_the_mean_of_those_of_its_pieces(self):
+        """Block by block there, in one piece here."""
+        rng, policy = np.random.default_rng(0), mlp(3, 2, (64, 64))
+        theta = (0.3 * rng.standard_normal(policy.size)).astype(np.float32)
+        observations = rng.standard_normal((500, 3))
+        assert 250 * 2 * policy.size <= AT_ONCE < 500 * 2 * policy.size
+        pieces = [param_sensitivity(policy, path(policy, theta, some)) for some in np.split(observations, 2)]
+        whole = param_sensitivity(policy, path(policy, theta, observations, horizon=510))
+        np.testing.assert_allclose(whole, np.mean(pieces, axis=0), rtol=1e-4)
 
     def test_steps_after_the_end_do_not_count(self):
         policy, theta = linear(1, 1), np.zeros(2, np.float32)

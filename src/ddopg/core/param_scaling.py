@@ -22,6 +22,8 @@ from ddopg.policies import Policy
 LINEAR_SHARE = (
     0.8  # of the effect of a random step, where a network has a linear path: the rest is the network's
 )
+AT_ONCE = 2**22  # derivatives (16 MB) that are computed in one piece
+STEPS_OF_BLOCK = 32  # of an episode that has more of them
 WIDEST_CONSTANT = 1.5  # raw output of a constant policy: tanh(1.5) is 0.9 of the action range
 
 
@@ -88,9 +90,24 @@ def raw_output_size(theta: Array, scale: Array, outputs: int) -> Array:
 
 @partial(jax.jit, static_argnames="policy")
 def _sensitivity(policy: Policy, theta: Array, observations: Array, alive: Array) -> Array:
-    if not policy.replayed:
-        jacobians = jax.vmap(jax.jacrev(policy.raw), in_axes=(None, 0))(theta, observations)  # (H, A, D)
-    else:
+    """See `param_sensitivity`. Many derivatives are summed block by block, so that they stay in the cache."""
+    if policy.replayed:
         jacobians = jax.jacfwd(partial(raw_along, policy))(theta, observations)
+        return _sum_squares(jacobians, alive) / jnp.sum(alive)
+
+    def of_steps(seen: Array, alive: Array) -> Array:
+        return _sum_squares(jax.vmap(jax.jacrev(policy.raw), in_axes=(None, 0))(theta, seen), alive)
+
+    if observations.shape[0] * len(policy.action_scale) * policy.size <= AT_ONCE:
+        return of_steps(observations, alive) / jnp.sum(alive)
+    more = -len(alive) % STEPS_OF_BLOCK
+    seen = jnp.pad(observations, ((0, more), (0, 0))).reshape(-1, STEPS_OF_BLOCK, observations.shape[1])
+    lived = jnp.pad(alive, (0, more)).reshape(-1, STEPS_OF_BLOCK)
+    sums = jax.lax.map(lambda block: of_steps(*block), (seen, lived))
+    return jnp.sum(sums, axis=0) / jnp.sum(alive)
+
+
+def _sum_squares(jacobians: Array, alive: Array) -> Array:
+    """Σₜ Σₐ of the squares (H, A, D) over the steps that happened, (D,)."""
     each = jnp.sum(jnp.square(jacobians), axis=1)
-    return jnp.sum(jnp.where(alive[:, None], each, 0.0), axis=0) / jnp.sum(alive)
+    return jnp.sum(jnp.where(alive[:, None], each, 0.0), axis=0)
