@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import jax
 import numpy as np
 from trajectory import line, paired_difference
 
@@ -144,17 +145,19 @@ def run_here(planned):
 
 @contextmanager
 def constants(changes):
-    """Constants of the code have other values within the block."""
+    """Constants of the code have other values within the block, in programs that were compiled before, too."""
     places = {name: name.rpartition(".")[::2] for name in changes if name.startswith("ddopg.")}
     modules = {name: (importlib.import_module(module), field) for name, (module, field) in places.items()}
     before = {name: getattr(*place) for name, place in modules.items()}
     try:
         for name, place in modules.items():
             setattr(*place, changes[name])
+        jax.clear_caches()
         yield
     finally:
         for name, place in modules.items():
             setattr(*place, before[name])
+        jax.clear_caches()
 
 
 def find_runs(name, *keys):
