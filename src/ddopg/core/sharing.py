@@ -174,7 +174,8 @@ def probability_of_lead(some: np.ndarray, others: np.ndarray) -> float:
         some: (n,).
         others: (m,).
     """
-    n, m = len(some), len(others)
-    above, below = np.sum(some[:, None] > others[None, :]), np.sum(some[:, None] < others[None, :])
+    n, m, ordered = len(some), len(others), np.sort(others)
+    above = np.sum(np.searchsorted(ordered, some, side="left"))
+    below = n * m - np.sum(np.searchsorted(ordered, some, side="right"))
     z = (int(above) - int(below)) / 2 / math.sqrt(n * m * (n + m + 1) / 12)
     return 0.5 * (1 + math.erf(z / math.sqrt(2)))
