@@ -62,13 +62,9 @@ def rollout_together(
         4
     """
     problem, places = problem_from_env(env, horizon), choose_places(len(proposals))
-    episodes = [make_episode(proposal, problem.horizon) for proposal in proposals]
-    played = _play_seated(
-        env, policy, problem.horizon, [proposal.number for proposal in proposals], episodes, places
-    )
     return [
-        one or require_return(play_steps(env, policy, asked, problem, time_limit))
-        for one, asked in zip(played, episodes, strict=True)
+        played or require_return(play_steps(env, policy, asked, problem, time_limit))
+        for asked, played in _play_seated(env, policy, problem.horizon, proposals, places)
     ]
 
 
@@ -88,16 +84,8 @@ def play_proposals(spec: RolloutSpec, proposals: Sequence[Proposal], places: int
         require_same_problem(spec.env, spec.problem)
     except RolloutError as error:
         return [error] * len(proposals)
-    episodes = [make_episode(proposal, spec.problem.horizon) for proposal in proposals]
-    played = _play_seated(
-        spec.env,
-        spec.policy,
-        spec.problem.horizon,
-        [proposal.number for proposal in proposals],
-        episodes,
-        places,
-    )
-    return [one or _play_steps(spec, asked) for one, asked in zip(played, episodes, strict=True)]
+    seated = _play_seated(spec.env, spec.policy, spec.problem.horizon, proposals, places)
+    return [played or _play_steps(spec, asked) for asked, played in seated]
 
 
 def choose_places(number: int) -> int:
@@ -134,19 +122,20 @@ def arrange(numbers: Sequence[int], places: int) -> list[list[int | None]]:
 
 
 def _play_seated(
-    env: gym.Env, policy: Policy, horizon: int, numbers: Sequence[int], episodes: list[Episode], places: int
-) -> list[Trajectory | None]:
-    """What happened, where one program can play it and every number is finite."""
+    env: gym.Env, policy: Policy, horizon: int, proposals: Sequence[Any], places: int
+) -> list[tuple[Episode, Trajectory | None]]:
+    """What each proposal asks for, and what happened, where one program can play it and every number is finite."""
+    episodes = [make_episode(proposal, horizon) for proposal in proposals]
     played: list[Trajectory | None] = [None] * len(episodes)
     pure = find_playable(env, policy, horizon)
     if pure is None:
-        return played
-    for seats in arrange(numbers, places):
+        return [(asked, None) for asked in episodes]
+    for seats in arrange([proposal.number for proposal in proposals], places):
         seated = [None if index is None else episodes[index] for index in seats]
         for index, trajectory in zip(seats, play_places(pure, policy, seated, horizon), strict=True):
             if index is not None:
                 played[index] = trajectory
-    return played
+    return [*zip(episodes, played, strict=True)]
 
 
 def _play_steps(spec: RolloutSpec, asked: Episode) -> Outcome:
